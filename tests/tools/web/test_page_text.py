@@ -1,8 +1,9 @@
-"""Pages that are made to keep their reader busy."""
+"""Pages that are made to keep their reader busy, and pages that are hardly any."""
 
 import pytest
 
 from tests.tools.web.test_web_tools import pdf
+from wieldy.core.errors import ServiceError
 from wieldy.tools.web.page_text import read_page
 
 ADDRESS = "https://x.example/"
@@ -32,3 +33,33 @@ def test_a_pdf_document_is_read_as_far_as_its_time_goes() -> None:
     page = read_page(pdf("One whale", "Two whales"), "application/pdf", ADDRESS, 1000, seconds=-1)
 
     assert (page.text, page.complete) == ("", False)
+
+
+def test_a_charset_that_takes_longer_than_in_proportion_is_not_used() -> None:
+    # Python's own codec would take an hour for it.
+    page = read_page(b"a-" + b"9a" * 4_000_000, "text/plain; charset=punycode", ADDRESS, 4)
+
+    assert page.text == "a-9a"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<h1>One whale</h1>", "# One whale"),
+        ("<p>One whale</p>", "One whale"),
+        ("One <b>whale</b>", "One **whale**"),
+        ("<ul><li>One whale<li>Two whales</ul>", "- One whale\n- Two whales"),
+        ("<body>One whale</body>", "One whale"),
+        ("<!doctype html><p>One whale", "One whale"),
+    ],
+)
+def test_a_page_without_its_outer_tags_is_read(html: str, text: str) -> None:
+    assert read_page(html.encode(), "text/html", ADDRESS, 1000).text == text
+
+
+def test_a_document_that_breaks_its_reader_is_an_error_of_its_own() -> None:
+    broken = pdf("One whale").replace(b"stream", b"/Filter/NoSuchFilter>>stream", 1)
+    broken = broken.replace(b">>\n/Filter", b"\n/Filter")
+
+    with pytest.raises(ServiceError, match="document can't be read: Unsupported filter"):
+        read_page(broken, "application/pdf", ADDRESS, 1000)

@@ -141,7 +141,7 @@ async def test_a_document_without_a_type_is_told_by_how_it_begins(site: Api) -> 
 @pytest.mark.parametrize(
     ("body", "content_type", "said"),
     [
-        (b"%PDF-1.7 nonsense", "application/pdf", "PDF document can't be read"),
+        (b"%PDF-1.7 nonsense", "application/pdf", "application/pdf document can't be read"),
         (b"\x89PNG\r\n\x1a\n\0\0", "image/png", "it is image/png"),
         (b"\0\1\2\3", "", "data of an unknown kind"),
     ],
@@ -162,6 +162,7 @@ async def test_what_has_no_text_is_refused(
         ("Größe".encode(), "text/plain"),
         ("\ufeffGröße".encode(), "text/plain; charset=nonsense"),
         ("Größe".encode("utf-16"), "text/plain; charset=utf-16"),
+        ("Größe".encode(), "text/plain; charset=punycode"),
     ],
 )
 async def test_text_is_read_in_its_charset(site: Api, content: bytes, content_type: str) -> None:
@@ -179,9 +180,11 @@ async def test_text_is_read_in_its_charset(site: Api, content: bytes, content_ty
         (zlib.compress(b"plain words"), "deflate"),
         (zlib.compress(b"plain words")[2:-4], "deflate"),
         (gzip.compress(gzip.compress(b"plain words")), "gzip, gzip"),
+        (gzip.compress(b"plain ") + gzip.compress(b"words"), "gzip"),
+        (gzip.compress(b"plain words") + b"\0" * 100, "gzip"),
         (b"plain words", "identity"),
     ],
-    ids=["gzip", "zlib", "raw deflate", "twice", "identity"],
+    ids=["gzip", "zlib", "raw deflate", "twice", "two files", "padded", "identity"],
 )
 async def test_packed_pages_are_unpacked(site: Api, packed: bytes, encoding: str) -> None:
     site.answer("/x", 200, packed, Content_Type="text/plain", Content_Encoding=encoding)
@@ -199,8 +202,15 @@ async def test_packed_pages_are_unpacked(site: Api, packed: bytes, encoding: str
         (b"\x0b\x02\x80", "br", "which was not asked for"),
         (b"x", "gzip, gzip, gzip", "which was not asked for"),
         (b"no such thing", "gzip", "can't be unpacked"),
+        (gzip.compress(b"plain words")[:-10], "gzip", "its end is missing"),
+        (gzip.compress(b"x") + b"\0" * 11_000_000, "gzip", "larger than 10,000,000 bytes"),
+        (b"\0\0\0\xff\xff" * 2_200_000, "deflate", "larger than 10,000,000 bytes"),
+        (gzip.compress(b"") * 2_000, "gzip", "in more than 1,000 parts"),
     ],
-    ids=["bomb", "bomb in a bomb", "brotli", "three times", "not packed"],
+    ids=[
+        *("bomb", "bomb in a bomb", "brotli", "three times", "not packed", "cut off"),
+        *("nothing follows the end", "nothing in each block", "many files"),
+    ],
 )
 async def test_a_packing_that_would_grow_or_is_unknown_is_refused(
     site: Api, packed: bytes, encoding: str, said: str
@@ -231,7 +241,11 @@ async def test_a_near_address_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "javascript:alert(1)", "http://", "", "gopher://x", "//x/y"]
+    "url",
+    [
+        *("file:///etc/passwd", "javascript:alert(1)", "http://", "", "gopher://x", "//x/y"),
+        *("http://[::1", "http://[::1]x/", "http://[v1.x]/", "http://a\0b/"),
+    ],
 )
 async def test_what_is_no_web_address_is_refused(url: str) -> None:
     assert "http:// or https://" in await refusal(url)
@@ -340,6 +354,14 @@ async def test_robots_are_kept_to_where_that_is_wanted(site: Api) -> None:
     assert "robots.txt" in kept[0]["error"]
     assert kept[1]["content"] == "open"
     assert free["content"] == "secret"
+
+
+async def test_robots_hold_for_where_a_redirect_leads(site: Api) -> None:
+    site.answer("/robots.txt", 200, "User-agent: *\nDisallow: /private\n")
+    site.answer("/open", 302, Location="/private/x")
+
+    assert "robots.txt" in await refusal(f"{site.url}/open", robots=True)
+    assert [request["path"] for request in site.asked] == ["/robots.txt", "/open"]
 
 
 @pytest.mark.parametrize(("status", "allowed"), [(404, True), (403, False), (500, True)])

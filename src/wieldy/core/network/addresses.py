@@ -34,9 +34,13 @@ _EMBEDDING = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-# Networks for protocols, relays and examples, on which Python's versions disagree.
+# Networks for protocols, relays and examples, on which Python's versions disagree, and the
+# public address at which Azure's machines find their own host.
 _SET_ASIDE = tuple(
-    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
+    map(
+        ipaddress.ip_network,
+        ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "2001::/23", "3fff::/20"),
+    )
 )
 # The middle of an ISATAP address, whose last part is an IPv4 address, in any network.
 _ISATAP = (0x00005EFE, 0x02005EFE)

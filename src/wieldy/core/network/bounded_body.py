@@ -1,7 +1,6 @@
 """Read the body of an HTTP answer up to a limit, which also holds for the unpacked body."""
 
 import zlib
-from collections.abc import AsyncIterator
 
 import httpx2
 
@@ -12,24 +11,39 @@ ENCODINGS = "gzip, deflate"
 _PLAIN = frozenset(("", "identity"))
 # How many encodings one body may have; more than this is an attack.
 _MOST_LAYERS = 2
+# How many gzip files one body may consist of. To begin a file takes longer than to send it.
+_MOST_PARTS = 1000
+# Adding 32 to the window makes zlib detect a gzip or zlib header by itself.
+_ANY_HEADER = zlib.MAX_WBITS | 32
 # The first bytes show whether there is a header.
 _HEADER_BYTES = 2
+_GZIP = b"\x1f\x8b"
 
 
 async def read_body(answer: httpx2.Response, largest: int) -> bytes:
     """The decoded body; `ServiceError` if it is too large or has an encoding not asked for.
 
     No more than the limit is ever unpacked, so a small answer that would unpack to gigabytes
-    costs no more than the largest allowed one.
+    costs no more than the largest allowed one. Nor is more than the limit read, since gigabytes
+    can unpack to nothing.
     """
     layers = _find_layers(answer.headers.get("content-encoding", ""))
-    chunks, size = [], 0
-    async for chunk in _unpack_chunks(answer.aiter_raw(), layers, largest):
-        size += len(chunk)
-        if size > largest:
-            raise ServiceError(f"the answer is larger than {largest:,} bytes")
+    chunks, read, size = [], 0, 0
+    async for packed in answer.aiter_raw():
+        chunk = packed
+        for layer in layers:
+            chunk = layer.unpack(chunk, largest)
+        read, size = read + len(packed), size + len(chunk)
+        if max(read, size) > largest:
+            raise _size_error(largest)
         chunks.append(chunk)
+    if not all(layer.complete for layer in layers):
+        raise ServiceError("the answer can't be unpacked: its end is missing")
     return b"".join(chunks)
+
+
+def _size_error(largest: int) -> ServiceError:
+    return ServiceError(f"the answer is larger than {largest:,} bytes")
 
 
 def _find_layers(header: str) -> "list[_Layer]":
@@ -42,43 +56,60 @@ def _find_layers(header: str) -> "list[_Layer]":
     return [_Layer(each) for each in reversed(packed)]
 
 
-async def _unpack_chunks(
-    chunks: AsyncIterator[bytes], layers: "list[_Layer]", largest: int
-) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        for layer in layers:
-            chunk = layer.unpack(chunk, largest)
-        if chunk:
-            yield chunk
-
-
 class _Layer:
-    """One encoding of a body, undone chunk by chunk."""
+    """One encoding of a body, undone chunk by chunk.
+
+    A gzip file can follow another one, and both are parts of the body. Whatever else follows
+    the end of a part is no part of the body.
+    """
 
     def __init__(self, kind: str) -> None:
-        # Adding 32 to the window makes zlib detect a gzip or zlib header by itself.
-        self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._stream = zlib.decompressobj(_ANY_HEADER)
         self._raw_allowed = kind == "deflate"
-        self._begun = False
+        self._parts = 0
+        self._between = True
         self._head = b""
 
+    @property
+    def complete(self) -> bool:
+        """Whether the packed bytes have come to their end, or there are none."""
+        return self._between and (self._parts > 0 or not self._head)
+
     def unpack(self, chunk: bytes, largest: int) -> bytes:
-        """Unpack a chunk, up to one byte more than the limit."""
-        if not self._begun:
-            chunk = self._head + chunk
-            if len(chunk) < _HEADER_BYTES:
-                self._head = chunk
-                return b""
+        """Unpack a chunk; `ServiceError` if that gives more than the limit."""
+        chunk, self._head = self._head + chunk, b""
+        found = b""
+        while chunk and len(found) <= largest:
+            if self._between and not self._begin_part(chunk):
+                break
+            found += self._unpack_part(chunk, largest + 1 - len(found))
+            self._between = self._stream.eof
+            chunk = self._stream.unused_data
+        if len(found) > largest:
+            raise _size_error(largest)
+        return found
+
+    def _begin_part(self, chunk: bytes) -> bool:
+        if len(chunk) < _HEADER_BYTES:
+            self._head = chunk
+            return False
+        if self._parts:
+            if not chunk.startswith(_GZIP):
+                return False
+            self._stream = zlib.decompressobj(_ANY_HEADER)
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise ServiceError(f"the answer is packed in more than {_MOST_PARTS:,} parts")
+        return True
+
+    def _unpack_part(self, chunk: bytes, most: int) -> bytes:
+        fresh = self._between and self._parts == 1
         try:
-            found = self._stream.decompress(chunk, largest + 1)
+            return self._stream.decompress(chunk, most)
         except zlib.error as error:
-            if self._begun or not self._raw_allowed:
+            if not (fresh and self._raw_allowed):
                 raise ServiceError(f"the answer can't be unpacked: {error}") from None
             # Some servers leave out the zlib header of "deflate".
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
             self._raw_allowed = False
-            return self.unpack(chunk, largest)
-        self._begun, self._head = True, b""
-        if self._stream.unconsumed_tail:
-            raise ServiceError(f"the answer is larger than {largest:,} bytes")
-        return found
+            return self._unpack_part(chunk, most)

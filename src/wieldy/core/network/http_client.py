@@ -7,7 +7,7 @@ opened. No other code runs on that loop, so nothing can block it.
 import asyncio
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -31,6 +31,7 @@ _CLOSE_SECONDS = 5.0
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SAFE = ("GET", "HEAD")
+CheckTarget = Callable[[str], Awaitable[None]]
 
 
 class HttpRequest:
@@ -100,10 +101,15 @@ class Client:
         self._lock = threading.Lock()
         self._pool: _Pool | None = None
 
-    async def send(self, request: HttpRequest, largest: int) -> HttpResponse:
-        """The answer to a request, whatever its status; `ServiceError` if there is none."""
+    async def send(
+        self, request: HttpRequest, largest: int, check: CheckTarget | None = None
+    ) -> HttpResponse:
+        """The answer to a request, whatever its status; `ServiceError` if there is none.
+
+        Before a redirect is followed, `check` gets its URL, and may raise a `ServiceError`.
+        """
         pool = self._current_pool()
-        return await pool.home.perform(pool.follow(request, largest))
+        return await pool.home.perform(pool.follow(request, largest, check))
 
     def _current_pool(self) -> "_Pool":
         with self._lock:
@@ -172,7 +178,9 @@ class _Pool:
         self._transport = transport
         self._http: httpx2.AsyncClient | None = None
 
-    async def follow(self, request: HttpRequest, largest: int) -> HttpResponse:
+    async def follow(
+        self, request: HttpRequest, largest: int, check: CheckTarget | None
+    ) -> HttpResponse:
         """The answer to a request and to the redirects that may be followed."""
         for _ in range(_MOST_REDIRECTS + 1):
             response = await self.send(request, largest)
@@ -180,6 +188,8 @@ class _Pool:
             if response.status not in _REDIRECTS or not target:
                 return response
             request = _redirect_request(request, response.status, target)
+            if check is not None:
+                await check(request.url)
         raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
 
     async def send(self, request: HttpRequest, largest: int | None) -> HttpResponse:

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 from urllib.robotparser import RobotFileParser
 
 from wieldy.core.errors import ServiceError
@@ -105,11 +105,11 @@ class PageReader:
             return FetchedPage(url, error=str(error), status=error.status)
 
     async def _read(self, url: str, most: int, end: float) -> FetchedPage:
-        if urlsplit(url).scheme.lower() not in ("http", "https") or not url_origin(url):
+        if not url_origin(url).startswith(("http://", "https://")):
             raise ServiceError("it is not an address that begins with http:// or https://")
         await self._check_rules(url)
         response = await self._client.send(
-            HttpRequest("GET", url, {"Accept": _ACCEPT}), self._largest
+            HttpRequest("GET", url, {"Accept": _ACCEPT}), self._largest, self._check_rules
         )
         if not 200 <= response.status < 300:
             said = f"{response.status} {response.reason}".strip()

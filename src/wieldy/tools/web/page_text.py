@@ -1,5 +1,6 @@
 """Turn a downloaded document into text for a model: HTML, PDF, JSON and plain text."""
 
+import codecs
 import json
 import math
 import re
@@ -14,6 +15,8 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.ASCII | re.IGNORECAS
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("application/xml", "application/javascript", "application/yaml", "application/x-yaml")
 _JSON = ("application/json", "text/json", "application/x-ndjson")
+# Codecs of Python that are no charsets of pages. The first takes hours for ten megabytes.
+_NO_CHARSETS = frozenset(("punycode", "idna", "unicode-escape", "raw-unicode-escape"))
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
 _MOST_PAGES = 1000
@@ -27,6 +30,7 @@ _TAG = re.compile(
     r"(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\s>]*+))?+)*+",
     re.IGNORECASE,
 )
+_ROOT = re.compile(r"<html\b", re.IGNORECASE)
 _TAG_NAME = re.compile(r"<[a-z][a-z0-9-]{0,30}", re.IGNORECASE)
 _MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
 
@@ -50,11 +54,21 @@ def read_page(
         ServiceError: It is not something that can be read as text.
     """
     kind, charset = _split_type(content_type)
-    read = _find_reader(kind or _guess_kind(content))
+    kind = kind or _guess_kind(content)
+    read = _find_reader(kind)
     if read is None:
         size = f"{len(content):,} bytes"
         raise ServiceError(f"it is {kind or 'data of an unknown kind'} ({size}), which has no text")
-    page = read(content, charset, url, most, time.monotonic() + seconds)
+    try:
+        page = read(content, charset, url, most, time.monotonic() + seconds)
+    except ServiceError:
+        raise
+    except RecursionError as error:
+        raise ServiceError(f"the {kind} document is nested too deeply to be read") from error
+    except Exception as error:
+        # A broken document breaks the libraries that read it in many ways.
+        said = str(error)[:200] or type(error).__name__
+        raise ServiceError(f"the {kind} document can't be read: {said}") from error
     if len(page.text) <= most:
         return page
     return PageText(page.title, page.text[:most], page.kind, complete=False)
@@ -100,6 +114,9 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int, end: fl
     # Finding the main content of a large page takes minutes.
     begun = trafilatura.utils.decode_file(whole[:_MOST_HTML])
     source, has_all_tags = _limit_tags(begun)
+    if not _ROOT.search(source):
+        # HTML may leave its outer tags out. Without them trafilatura finds no page in it.
+        source = f"<!doctype html><html>{source}"
     about = trafilatura.extract_metadata(source, default_url=url)
     text = trafilatura.extract(
         source,
@@ -135,27 +152,19 @@ def _limit_tags(source: str) -> tuple[str, bool]:
 def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
     try:
         from pypdf import PdfReader  # noqa: PLC0415 - an extra, and heavy
-        from pypdf.errors import PyPdfError  # noqa: PLC0415
     except ImportError as error:
         raise ServiceError(_MISSING.format(kind="PDF documents")) from error
-    try:
-        document = PdfReader(BytesIO(content))
-        if document.is_encrypted and not document.decrypt(""):
-            raise ServiceError("the PDF document is encrypted, and nobody has its password here")
-        title = str((document.metadata and document.metadata.title) or "")
-        parts: list[str] = []
-        size = 0
-        for number, page in enumerate(document.pages, start=1):
-            if size > most or number > _MOST_PAGES or time.monotonic() > end:
-                return PageText(title, "\n\n".join(parts), "pdf", complete=False)
-            parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
-            size += len(parts[-1])
-    except (PyPdfError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-        # A broken document breaks the reader in many ways.
-        said = str(error)[:200] or type(error).__name__
-        raise ServiceError(f"the PDF document can't be read: {said}") from error
-    except RecursionError as error:
-        raise ServiceError("the PDF document is nested too deeply to be read") from error
+    document = PdfReader(BytesIO(content))
+    if document.is_encrypted and not document.decrypt(""):
+        raise ServiceError("the PDF document is encrypted, and nobody has its password here")
+    title = str((document.metadata and document.metadata.title) or "")
+    parts: list[str] = []
+    size = 0
+    for number, page in enumerate(document.pages, start=1):
+        if size > most or number > _MOST_PAGES or time.monotonic() > end:
+            return PageText(title, "\n\n".join(parts), "pdf", complete=False)
+        parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
+        size += len(parts[-1])
     return PageText(title, "\n\n".join(parts), "pdf")
 
 
@@ -180,7 +189,8 @@ def _decode(content: bytes, charset: str | None) -> str:
     for name in (charset, "utf-8-sig"):
         if name is not None:
             try:
-                return content.decode(name)
+                if codecs.lookup(name).name not in _NO_CHARSETS:
+                    return content.decode(name)
             except (LookupError, ValueError):
                 continue
     try:
