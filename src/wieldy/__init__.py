@@ -1,5 +1,8 @@
 """The tool layer for LLM agents: describe, permit, run, stream and record every tool call."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from wieldy.core.block import Audio, Block, Image, Notice, Progress, Resource, Text
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.context import Context
@@ -38,37 +41,62 @@ from wieldy.core.errors import (
     ToolNotFound,
     WieldyError,
 )
-from wieldy.core.limits.call_limits import CallLimit, TooManyCalls
 from wieldy.core.limits.limits import Limits
-from wieldy.core.model_errors import (
-    ContextTooLong,
-    ModelAnswerTooLarge,
-    ModelError,
-    ModelRefused,
-    ModelUnavailable,
-    UnknownModel,
-)
 from wieldy.core.options import tool
-from wieldy.core.permission.explanation import Explanation
-from wieldy.core.permission.group_tool import add_group_tool
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.waiting_calls import CallsNeeded, WaitsForCalls
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
-from wieldy.execution.worker_errors import MemoryExceeded, WorkerDied
-from wieldy.store.artifacts.artifact_errors import (
-    ArtifactError,
-    ArtifactNotFound,
-    ArtifactTaken,
-    PassageNotFound,
-    PassageRepeated,
-    VersionConflict,
-)
-from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
+
+if TYPE_CHECKING:
+    from wieldy.core.limits.call_limits import CallLimit, TooManyCalls
+    from wieldy.core.model_errors import (
+        ContextTooLong,
+        ModelAnswerTooLarge,
+        ModelError,
+        ModelRefused,
+        ModelUnavailable,
+        UnknownModel,
+    )
+    from wieldy.core.permission.explanation import Explanation
+    from wieldy.core.permission.group_tool import add_group_tool
+    from wieldy.execution.worker_errors import MemoryExceeded, WorkerDied
+    from wieldy.store.artifacts.artifact_errors import (
+        ArtifactError,
+        ArtifactNotFound,
+        ArtifactTaken,
+        PassageNotFound,
+        PassageRepeated,
+        VersionConflict,
+    )
+    from wieldy.store.retention import Retention
+
+# What most programs never name is loaded when it is asked for, to keep `import wieldy` light.
+_HOMES = {
+    "ArtifactError": "store.artifacts.artifact_errors",
+    "ArtifactNotFound": "store.artifacts.artifact_errors",
+    "ArtifactTaken": "store.artifacts.artifact_errors",
+    "CallLimit": "core.limits.call_limits",
+    "ContextTooLong": "core.model_errors",
+    "Explanation": "core.permission.explanation",
+    "MemoryExceeded": "execution.worker_errors",
+    "ModelAnswerTooLarge": "core.model_errors",
+    "ModelError": "core.model_errors",
+    "ModelRefused": "core.model_errors",
+    "ModelUnavailable": "core.model_errors",
+    "PassageNotFound": "store.artifacts.artifact_errors",
+    "PassageRepeated": "store.artifacts.artifact_errors",
+    "Retention": "store.retention",
+    "TooManyCalls": "core.limits.call_limits",
+    "UnknownModel": "core.model_errors",
+    "VersionConflict": "store.artifacts.artifact_errors",
+    "WorkerDied": "execution.worker_errors",
+    "add_group_tool": "core.permission.group_tool",
+}
 
 __all__ = [
     "AlreadyDecided",
@@ -151,3 +179,14 @@ __all__ = [
     "add_group_tool",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

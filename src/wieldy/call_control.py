@@ -9,7 +9,6 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
-from wieldy.core.limits.call_limits import CallLimits
 from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked, ParkedFilter
@@ -19,6 +18,7 @@ from wieldy.core.streaming import iterate_pushed
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
+    from wieldy.core.limits.call_limits import CallLimits
     from wieldy.store.store import Store
 
 
@@ -52,7 +52,7 @@ class CallControl(View):
         return self._engine.listen(listener)
 
     @property
-    def call_limits(self) -> CallLimits:
+    def call_limits(self) -> "CallLimits":
         """The limits on how often, and how many at once, callers may call tools."""
         return self._engine.call_limits
 

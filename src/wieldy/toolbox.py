@@ -39,10 +39,9 @@ from wieldy.core.permission.rules import Rules
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.run import Executor, Middleware, Observer
-from wieldy.core.tool import VALIDATIONS, Permission, Review, Tool
-from wieldy.core.toolbox_state import export_state, restore_state
+from wieldy.core.tool import Permission, Tool
 from wieldy.execution.threads import Threads
-from wieldy.store.retention import Retention
+from wieldy.toolbox_settings import check_settings, find_review, open_store
 
 if TYPE_CHECKING:
     from wieldy.mcp.client.patience import Patience
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from wieldy.openapi.operation_tools import OpenAPIOptions
     from wieldy.store.artifacts.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
+    from wieldy.store.retention import Retention
     from wieldy.store.sessions import Sessions
     from wieldy.store.store import Store
     from wieldy.store.stored_rules import Standing
@@ -104,7 +104,7 @@ class Toolbox(CallControl):
         *,
         store: str | None = None,
         durability: Durability = "full",
-        retention: Retention | None = None,
+        retention: "Retention | None" = None,
         lock: str | PathLike[str] | None = None,
         on_change: ChangePolicy = "block",
         middleware: Sequence[Middleware] = (),
@@ -120,10 +120,10 @@ class Toolbox(CallControl):
         threads: int = 40,
         processes: int | None = None,
     ) -> None:
-        _check_settings(validation, approval_ttl, retention, threads, processes)
-        registry = Registry(_review(lock, on_change))
+        check_settings(validation, approval_ttl, retention, threads, processes)
+        registry = Registry(find_review(lock, on_change))
         self._holdings = held = Holdings(calling_place())
-        kept = None if store is None else _store(store, registry, durability, retention, held)
+        kept = None if store is None else open_store(store, registry, durability, retention, held)
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
@@ -470,6 +470,8 @@ class Toolbox(CallControl):
         Raises:
             ValueError: A rule compares with something that JSON can't hold, such as a function.
         """
+        from wieldy.core.toolbox_state import export_state  # noqa: PLC0415
+
         return export_state(self._registry, self.rules)
 
     def restore(self, state: dict[str, Any], strict: bool = True) -> None:
@@ -482,6 +484,8 @@ class Toolbox(CallControl):
         Raises:
             ValueError: The state can't be used; the message names the place.
         """
+        from wieldy.core.toolbox_state import restore_state  # noqa: PLC0415
+
         restore_state(self._registry, self.rules, state, strict)
 
     async def save_state(self, name: str = "default") -> None:
@@ -551,49 +555,8 @@ class Toolbox(CallControl):
         await self.close()
 
 
-def _check_settings(
-    validation: str,
-    approval_ttl: float | None,
-    retention: Retention | None,
-    threads: int,
-    processes: int | None,
-) -> None:
-    if validation not in VALIDATIONS:
-        raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
-    if approval_ttl is not None and not approval_ttl > 0:
-        raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
-    if retention is not None and not isinstance(retention, Retention):
-        raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
-    if threads < 1:
-        raise ValueError(f"threads must be 1 or more, not {threads!r}")
-    if processes is not None and processes < 1:
-        raise ValueError(f"processes must be 1 or more, not {processes!r}")
-
-
 def own_box(*, store: str | None = None, validation: ValidationMode = "repair") -> Toolbox:
     """A toolbox that belongs to another object: dropped with it, it closes without a warning."""
     box = Toolbox(store=store, validation=validation)
     box._holdings.made_at = None
     return box
-
-
-def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
-    if lock is None:
-        if on_change != "block":
-            raise ValueError('on_change says what a lock does: pass lock="tools.lock" as well')
-        return None
-    # Imported only when there is a lock, to keep `import wieldy` light.
-    from wieldy.lock.lock_review import LockReview  # noqa: PLC0415
-
-    return LockReview(lock, on_change)
-
-
-def _store(
-    url: str, registry: Registry, durability: str, retention: Retention | None, held: Holdings
-) -> "Store":
-    # SQLAlchemy is imported only when there is a store.
-    from wieldy.store.store import Store  # noqa: PLC0415
-
-    store = Store(url, registry, durability, retention or Retention())
-    store.held_by(held)
-    return store

@@ -10,7 +10,7 @@ from collections.abc import (
     Iterable,
     Mapping,
 )
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
@@ -18,7 +18,6 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
-from wieldy.core.permission.explanation import Explanation
 from wieldy.core.registry import Predicate, Registry, Selection
 from wieldy.core.run import Extras, Observer, current_run
 from wieldy.core.streaming import TellingSink
@@ -26,6 +25,9 @@ from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
 from wieldy.execution.remote_box import Shareable
 from wieldy.visible_tools import VisibleTools
+
+if TYPE_CHECKING:
+    from wieldy.core.permission.explanation import Explanation
 
 Arguments = Mapping[str, Any] | str | None
 _NOTHING = (None, None, None, None)
@@ -405,7 +407,7 @@ class View(VisibleTools, Shareable):
 
     async def explain_permission(
         self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE
-    ) -> Explanation:
+    ) -> "Explanation":
         """Say whether a call would run, and which rule, trait or mode makes it so.
 
         Nothing is run, parked or recorded.

@@ -10,7 +10,6 @@ from wieldy.core.discovery.tool_index import Index
 from wieldy.core.registry import Registry, Selection, SessionList
 from wieldy.core.schema.signature import is_same_function
 from wieldy.core.tool import Review, Tool
-from wieldy.core.visible_text import html_table
 
 if TYPE_CHECKING:
     from wieldy.wire.cost import Cost, Counter
@@ -243,6 +242,8 @@ class VisibleTools:
         return (tool for tool in listed if self._shows(tool))
 
     def _repr_html_(self) -> str:
+        from wieldy.core.visible_text import html_table  # noqa: PLC0415
+
         rows = [(t.name, t.description.partition("\n")[0], t.permission.value) for t in self]
         return html_table(("tool", "description", "permission"), rows)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from wieldy.core.limits.budget import Spending
+from wieldy.core.limits.spending import Spending
 
 # The model is told when time is up, and has this many seconds for its last answer.
 LAST_ANSWER = 30.0

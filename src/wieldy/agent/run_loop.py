@@ -12,7 +12,8 @@ from contextlib import aclosing
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
-from wieldy.core.limits.budget import Budget, Spending, current_spending
+from wieldy.core.limits.budget import Budget
+from wieldy.core.limits.spending import Spending, current_spending
 from wieldy.core.permission.decisions import carried_run
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json

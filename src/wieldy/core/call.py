@@ -1,6 +1,5 @@
 """The values that travel: a call, the decision on it, and its outcome."""
 
-import hashlib
 import os
 import re
 import threading
@@ -12,7 +11,6 @@ from .block import Block, Image, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
 from .forking import at_fork
 from .keyword_check import check_options
-from .visible_text import html_table, html_text
 
 _LONGEST_ID = 500
 _DIGITS = 12
@@ -349,6 +347,8 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         """The outcome for a notebook: how it stands, its text, and its pictures."""
+        from .visible_text import html_table, html_text  # noqa: PLC0415
+
         took = "" if self.seconds is None else f"{self.seconds * 1000:.1f} ms"
         head = html_table((), [(self.call.tool, self.status.value, took)])
         shown = [
@@ -413,6 +413,8 @@ def asked_for(outcome: Outcome) -> InputNeeded | None:
 
 def nested_run_id(call_id: str) -> str:
     """The id of an agent's run inside a call: always the same, so that the call finds it again."""
+    import hashlib  # noqa: PLC0415
+
     return hashlib.sha256(f"subagent {call_id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

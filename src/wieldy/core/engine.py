@@ -10,7 +10,7 @@ from functools import partial
 from sys import modules
 from time import perf_counter
 from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments.argument_repair import Receipt
 from .block import FINAL, Block, Progress
@@ -27,11 +27,9 @@ from .errors import (
     ToolNotFound,
 )
 from .invoke import failure_outcome, outcome_of_exception, settle_value
-from .limits.budget import current_spending
-from .limits.call_limits import CallLimits
+from .limits.spending import current_spending
 from .names import find_near_names
 from .outside.admission import admit_outcome
-from .permission.explanation import Explanation
 from .permission.modes import ModeChange
 from .permission.permits import Permits
 from .plan import Plan, Planner
@@ -47,6 +45,10 @@ from .sync import blocking_border
 from .task import ENDED_TASK, current_task
 from .tool import Tool
 from .tracing import OTEL_API, VARIABLE, close_span, is_tracing, open_span, probe, variables
+
+if TYPE_CHECKING:
+    from .limits.call_limits import CallLimits
+    from .permission.explanation import Explanation
 
 _DEEPEST = 50
 _OK = Status.OK
@@ -182,7 +184,7 @@ class Engine:
         return self._planner.permits
 
     @property
-    def call_limits(self) -> CallLimits:
+    def call_limits(self) -> "CallLimits":
         """The limits on the calls of everybody, of each caller and of single ones."""
         return self._planner.call_limits
 
@@ -202,8 +204,10 @@ class Engine:
                 # Observers are other people's code, and their errors must not change what happens.
                 _log.exception("An observer failed on what %s shows", call.tool)
 
-    async def explain(self, call: Call, selection: Selection | None = None) -> Explanation:
+    async def explain(self, call: Call, selection: Selection | None = None) -> "Explanation":
         """Predict what would become of a call, and why; nothing is run, parked or recorded."""
+        from .permission.explanation import Explanation  # noqa: PLC0415
+
         run = Run(call, None)
         try:
             plan = self._find(run, selection)

@@ -3,14 +3,13 @@
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments.intake import Accept, Intake
 from .arguments.private_copy import private_arguments
 from .call import Outcome
 from .errors import DefinitionError
 from .invoke import bare_function, make_invoker
-from .limits.call_limits import CallGate, CallLimits
 from .limits.concurrency import limit_concurrency
 from .limits.deadline import limit_time
 from .limits.exclusive import Gate
@@ -28,6 +27,9 @@ from .schema.result_check import check_results, promised_result
 from .secrets.credential import argument_secrets, meant_secrets, takes_secret
 from .tool import Tool
 from .work import Work
+
+if TYPE_CHECKING:
+    from .limits.call_limits import CallGate, CallLimits
 
 # The limiters of a tool's calls, before their start is recorded and after it.
 Limiters = tuple[list[Middleware], list[Middleware]]
@@ -75,7 +77,7 @@ class Plan:
     __slots__ = ("accept", "call_gate", "executor", "function", "handler", "read", "tool", "values")
 
     def __init__(
-        self, basis: Basis, stack: Sequence[Layer], call_gate: CallGate | None = None
+        self, basis: Basis, stack: Sequence[Layer], call_gate: "CallGate | None" = None
     ) -> None:
         self.tool = basis.tool
         # What lets calls in, where there are limits on calls.
@@ -116,11 +118,22 @@ class Planner:
         self._spill = spill
         self._keeper = keeper
         self._check_output = check_output
-        self.call_limits = CallLimits(self.forget)
+        self._call_limits: CallLimits | None = None
         self._gate = Gate()
         self._gated = False
         self._bases: dict[str, Basis] = {}
         registry.watch(self.forget)
+
+    @property
+    def call_limits(self) -> "CallLimits":
+        """The limits on the calls of everybody, of each caller and of single ones."""
+        # Most toolboxes have none: they are made when somebody first asks for them.
+        from .limits.call_limits import CallLimits  # noqa: PLC0415
+
+        with self._lock:
+            if self._call_limits is None:
+                self._call_limits = CallLimits(self.forget)
+            return self._call_limits
 
     def forget(self, name: str | None = None) -> None:
         """Plan one tool anew at its next call, or all."""
@@ -143,7 +156,8 @@ class Planner:
         basis = self._find_basis(tool)
         for _ in range(_MOST_TRIES):
             before = self._changes
-            call_gate = self.call_limits.find_call_gate(tool.name)
+            limits = self._call_limits
+            call_gate = None if limits is None else limits.find_call_gate(tool.name)
             plan = Plan(basis, self._stack_layers(basis), call_gate)
             current = self._registry.find(tool.name) is tool and self._registry.active(tool)
             with self._lock:

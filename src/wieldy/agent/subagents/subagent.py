@@ -15,7 +15,8 @@ from wieldy.agent.runs.resumption import State
 from wieldy.core.call import nested_run_id
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown
-from wieldy.core.limits.budget import Budget, Spending, current_spending
+from wieldy.core.limits.budget import Budget
+from wieldy.core.limits.spending import Spending, current_spending
 from wieldy.core.permission.decisions import RunDeps
 from wieldy.core.permission.waiting_calls import CallsNeeded
 from wieldy.core.run import current_run

@@ -9,7 +9,6 @@ from wieldy.core.registry import Registry
 from wieldy.core.tool import Tool
 
 from .parameter_names import parameter_names
-from .search_words import similar_words, split_words
 
 # How much a word counts in each part of a tool, and how many words such a part usually has: in a
 # longer one each word counts less.
@@ -74,6 +73,8 @@ class Index:
 
     def _wanted_words(self, query: str) -> Iterator[tuple[dict[str, float], float]]:
         """The tools of each word of a query and of words like it, and how much that counts."""
+        from .search_words import similar_words, split_words  # noqa: PLC0415
+
         words = dict.fromkeys(split_words(query)[:_MOST_WORDS], 1.0)
         for word in list(words):
             for other in similar_words(word):
@@ -128,6 +129,8 @@ class Index:
 
 
 def _count_uses(uses: dict[str, float], texts: Iterable[str], weight: float, usual: int) -> None:
+    from .search_words import split_words  # noqa: PLC0415
+
     words = [word for text in texts for word in split_words(text)]
     each = weight / (1 - _EVENED + _EVENED * len(words) / usual)
     for word in words:

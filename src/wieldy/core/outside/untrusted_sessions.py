@@ -1,6 +1,5 @@
 """The sessions that have a result from outside in them, remembered within bounds."""
 
-import hashlib
 import threading
 from collections import OrderedDict
 from typing import Protocol
@@ -30,6 +29,8 @@ class UntrustedSessions(Protocol):
 
 def session_key(session: str | None) -> bytes:
     """A short key for a session of any name; an empty name is none."""
+    import hashlib  # noqa: PLC0415
+
     text = f"={session}" if session else ""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
 

@@ -4,26 +4,14 @@ Every matcher gets each reading of an argument, and whether the rule restricts. 
 can't be read matches a rule that restricts, and does not match a rule that allows.
 """
 
-import fnmatch
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .argument_reach import LISTS, UNREADABLE
-from .path_match import PathPattern
-from .url_match import (
-    UrlPattern,
-    file_paths,
-    is_url_pattern,
-    looks_like_url,
-    names_host,
-    plain_texts,
-)
 
 Matcher = str | int | float | bool | None | re.Pattern[str] | Sequence[Any] | Callable[[Any], bool]
 Match = Callable[[Any, bool], bool]
-
-_OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def reading_matches(match: Match, value: Any, restricts: bool) -> bool:
@@ -44,85 +32,11 @@ def compile_matcher(matcher: Matcher) -> Match:
     if isinstance(matcher, LISTS):
         parts = [compile_matcher(part) for part in matcher]
         return lambda value, restricts: any(part(value, restricts) for part in parts)
-    if isinstance(matcher, re.Pattern):
-        return _expression_matcher(matcher)
-    if isinstance(matcher, str):
-        if is_url_pattern(matcher):
-            return _url_matcher(matcher)
-        return _path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher)
+    if isinstance(matcher, re.Pattern | str):
+        # Most toolboxes have no condition on a text, and patterns take time to load.
+        from .text_conditions import compile_text_matcher  # noqa: PLC0415
+
+        return compile_text_matcher(matcher)
     if matcher is None or isinstance(matcher, bool):
         return lambda value, _: value is matcher
     return lambda value, _: not isinstance(value, bool | str) and bool(value == matcher)
-
-
-def _text_of(value: Any) -> str | None:
-    """The text of a value that is written as text: a path, a URL, a date, an id."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).decode("utf-8", "replace")
-    return None if value is None or isinstance(value, int | float) else str(value)
-
-
-def _glob_matcher(pattern: str) -> Match:
-    """A pattern for the whole text; one that restricts also means the host of a URL."""
-    match = re.compile(fnmatch.translate(pattern)).match
-    host = UrlPattern(f"*://{pattern}", bare=False)
-
-    def matches(value: Any, restricts: bool) -> bool:
-        text = value if type(value) is str else _text_of(value)
-        if text is None or match(text):
-            return text is not None
-        # Most texts are not URLs, and need no further comparison.
-        if not restricts or not (":" in text or "/" in text or "\\" in text):
-            return False
-        return any(match(each) for each in plain_texts(text)) or (
-            names_host(text) and host.holds(text, True)
-        )
-
-    return matches
-
-
-def _expression_matcher(expression: re.Pattern[str]) -> Match:
-    """A rule that restricts looks for the expression anywhere; one that allows wants all of it."""
-
-    def matches(value: Any, restricts: bool) -> bool:
-        text = _text_of(value)
-        if text is None or not restricts:
-            return text is not None and expression.fullmatch(text) is not None
-        return any(expression.search(each) for each in plain_texts(text))
-
-    return matches
-
-
-def _url_matcher(pattern: str) -> Match:
-    wanted = UrlPattern(pattern)
-
-    def matches(value: Any, restricts: bool) -> bool:
-        text = _text_of(value)
-        return text is not None and wanted.holds(text, restricts)
-
-    return matches
-
-
-def _path_matcher(pattern: str) -> Match:
-    """A pattern for paths; one that restricts also means `file:` URLs, and a host with its path."""
-    wanted = PathPattern(pattern)
-    opaque = _OPAQUE.match(pattern) is not None
-    hosts = UrlPattern(f"*://{pattern}", bare=False) if pattern[:1] not in "/~." else None
-
-    def restricts_path(text: str) -> bool:
-        return (
-            any(wanted.holds(each, True) for each in (plain_texts(text) if opaque else [text]))
-            or any(wanted.holds(path, True) for path in file_paths(text))
-            or (hosts is not None and names_host(text) and hosts.holds(text, True))
-        )
-
-    def matches(value: Any, restricts: bool) -> bool:
-        text = _text_of(value)
-        if text is None or restricts:
-            return text is not None and restricts_path(text)
-        # A pattern for paths must not allow a URL that looks like a path.
-        return wanted.holds(text, False) and (opaque or not looks_like_url(text))
-
-    return matches

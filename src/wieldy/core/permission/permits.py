@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Decision, Outcome, Scope, Status
@@ -24,7 +24,6 @@ from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
 from wieldy.core.work import Work
 
-from .explanation import Explanation, shown_call
 from .modes import Modes
 from .parked import Approvals, Parked, make_receipt
 from .rules import Rule, Rules, StoredRules
@@ -39,6 +38,9 @@ from .rulings import (
     never_runs,
 )
 from .waiting_calls import CallsNeeded
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
 
 Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
 _log = logging.getLogger("wieldy")
@@ -112,8 +114,10 @@ class Permits:
         rules, modes = [*self._every_rule()], self.modes.applying(scope)
         return [tool for tool in tools if not never_runs(tool, rules, modes, scope)]
 
-    async def explain(self, run: Run) -> Explanation:
+    async def explain(self, run: Run) -> "Explanation":
         """Predict what would become of a call whose arguments are accepted, and why."""
+        from .explanation import Explanation  # noqa: PLC0415
+
         if self.stored is not None:
             await _read_again(self.stored, run.tool)
         judge = self.judge(run.tool)
@@ -444,6 +448,8 @@ def _find_disagreement(run: Run) -> str | None:
 
 def _shown_words(run: Run) -> str:
     """The call in words, its secrets covered."""
+    from .explanation import shown_call  # noqa: PLC0415
+
     arguments, discreet = _cover_arguments(run)
     covered = discreet["covered"]
     return shown_call(run.tool.name, arguments if covered is None else covered)

@@ -10,7 +10,7 @@ from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, KeyTaken
-from wieldy.core.limits.budget import current_spending
+from wieldy.core.limits.spending import current_spending
 from wieldy.core.run import Extras
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
