@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -49,6 +50,13 @@ _LONGEST = (
     "tests/bench/test_rows.py",
     "tests/docs/test_site.py",
 )
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Print no dot for a test that passed where nobody watches: a log of dots hides the rest."""
+    if sys.stdout.isatty() or not report.passed or report.when != "call":
+        return None
+    return "passed", "", "PASSED"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
