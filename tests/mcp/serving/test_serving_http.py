@@ -276,6 +276,8 @@ def test_health_is_for_everybody_and_tells_more_to_those_who_may_know(guarded: s
         "store": "none",
         "upstreams": {},
     }
+    foreign = httpx2.get(health, headers={**alice, "Host": "evil.example"})
+    assert foreign.json() == {"status": "ok"}, "a page may call any address under its own name"
     assert httpx2.get(guarded.replace("/mcp", "/elsewhere")).status_code == 401
     assert httpx2.get(guarded.replace("/mcp", "/health/../mcp")).status_code == 401
 

@@ -67,6 +67,11 @@ class ApiClient:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    async def read_health(self, who: str) -> Any:
+        """What somebody is told at `/health`, which the document does not describe."""
+        headers = {"Authorization": f"Bearer {who}-secret"}
+        return (await self._client.get("/health", headers=headers)).json()
+
     async def post(self, path: str, body: Any, who: str | None = None) -> Any:
         """The body of an answer that is a success."""
         answer = await self.send("POST", path, who, json=body)

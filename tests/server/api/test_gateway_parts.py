@@ -235,6 +235,7 @@ async def test_servers_are_shown_to_those_who_can_call_them_and_connected_again(
     async with api_of(box, **options) as client:
         cal, bob = [(await client.get("/api/servers", who))["servers"] for who in ("cal", "bob")]
         hidden = await client.refused("GET", "/api/servers/shop", "bob")
+        health = [await client.read_health(who) for who in ("bob", "adam")]
         assert (await box.call("grumble", {"text": "shop is open"})).ok
         unsaid, said = [await client.get("/api/servers/shop", who) for who in ("ann", "adam")]
         before = box.mcp["shop"]._connection._link  # type: ignore[union-attr]
@@ -243,6 +244,7 @@ async def test_servers_are_shown_to_those_who_can_call_them_and_connected_again(
         nothing = await client.refused("POST", "/api/servers/none/reconnect", "adam", json={})
     assert [(each["name"], each["connected"]) for each in cal] == [("shop", True)]
     assert cal[0]["tools"] > 0 and bob == []
+    assert [each.get("upstreams") for each in health] == [None, {"shop": True}]
     assert hidden == nothing == (404, "not_found")
     assert again["connected"] and before is not after
     assert unsaid["stderr"] is None and "shop is open" in said["stderr"]

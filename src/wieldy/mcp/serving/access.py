@@ -52,6 +52,11 @@ class Access:
         self._wrong_tokens = wrong_tokens or WrongTokens()
 
     @property
+    def uses_tokens(self) -> bool:
+        """Whether callers are known by tokens."""
+        return bool(self._identifiers)
+
+    @property
     def keeps_sessions(self) -> bool:
         """Whether people can sign in with a browser."""
         return bool(self._session_keepers)

@@ -11,6 +11,9 @@ from starlette.routing import Route
 
 from wieldy.core.errors import WieldyError
 
+from .access import Access
+from .callers import current_identity
+from .http_guard import peer_address
 from .server import BoxServer
 
 if TYPE_CHECKING:
@@ -23,9 +26,9 @@ _FRESH = 1.0
 class Health:
     """Alive while it answers; ready while it accepts calls and the store is reachable."""
 
-    def __init__(self, server: BoxServer, open_to_all: bool) -> None:
+    def __init__(self, server: BoxServer, access: Access) -> None:
         self._server = server
-        self._open = open_to_all
+        self._access = access
         self._store: tuple[float, bool] = (-_FRESH, True)
 
     @property
@@ -48,7 +51,7 @@ class Health:
         # If one upstream server is gone, its tools are missing, but all others still work.
         served = "ok" if all(upstreams.values()) else "degraded"
         facts: dict[str, Any] = {"status": served if ready else "unavailable"}
-        if self._open or "user" in request.scope:
+        if self._tells_more(request):
             facts |= {
                 "draining": closing,
                 "running": self._server.traffic.running,
@@ -56,6 +59,16 @@ class Health:
                 "upstreams": upstreams,
             }
         return JSONResponse(facts, 200 if ready else 503)
+
+    def _tells_more(self, request: Request) -> bool:
+        """Whether to name the servers behind and count the calls, which may be those of others."""
+        scope = request.scope
+        if self._access.refusal(scope["headers"], peer_address(scope)) is not None:
+            return False
+        identity = current_identity()
+        if identity is None:
+            return not self._access.uses_tokens
+        return not identity.roles.isdisjoint(("approve", "administer"))
 
     async def _store_ok(self) -> bool:
         """Whether the store answers; it is checked at most once a second."""

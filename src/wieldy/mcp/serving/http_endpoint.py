@@ -81,10 +81,9 @@ class HttpEndpoint:
         self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
         self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
-        health = Health(self.server, not identifiers)
+        health = Health(self.server, self.access)
         described = [_serve_metadata(each) for each in self.access.metadata]
         self.routes = [Route(PATH, self), *health.routes, *described]
-        self.uses_tokens = bool(identifiers)
         self.access.open_paths |= {*open_paths}
         self.before_drain: list[Callable[[], None]] = []
         self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]

@@ -150,7 +150,7 @@ class Metrics:
         if identity is not None:
             allowed = "administer" in identity.roles
             return None if allowed else Refusal(403, "This token does not allow to administer.")
-        if self._endpoint.uses_tokens:
+        if self._endpoint.access.uses_tokens:
             return Refusal(401, "A bearer token is needed, of somebody who administers.")
         near = is_local_peer(peer_address(scope))
         return None if near else Refusal(403, "Without tokens only this machine sees metrics.")
