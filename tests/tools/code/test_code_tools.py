@@ -222,6 +222,19 @@ async def test_files_in_memory_go_in_and_come_out(code_box: CodeBox) -> None:
     assert service.read_text("/workspace/in/a.txt") == "newer"
 
 
+async def test_all_of_very_many_files_in_memory_go_in_and_come_out(code_box: CodeBox) -> None:
+    service = FileService(MemoryFiles(), FREE)
+    box = code_box.make(files=service)
+    service.write("/workspace/zebra", "mine")
+
+    await box.call("run_python", {"code": "for n in range(5_100): open(f'{n}', 'w').close()"})
+    seen = await box.call("run_shell", {"command": "ls | wc -l"})
+
+    assert seen.text == "5101\n"
+    assert service.read_text("/workspace/zebra") == "mine"
+    assert len(list(service.list_files("/workspace"))) == 5101
+
+
 async def test_pictures_that_are_new_or_changed_come_back(code_box: CodeBox) -> None:
     box = code_box.make()
     code = f"""

@@ -14,6 +14,7 @@ from .workspaces import walk_files
 
 _LARGEST = 5_000_000
 _MOST_PICTURES = 10
+_MOST_ENTRIES = 5_000
 # Models refuse larger pictures, and with them the whole conversation.
 _MOST_PIXELS = 8_000
 # The part of a JPEG file that tells its size. Others before it have other second letters.
@@ -42,7 +43,7 @@ def list_pictures(folder: str) -> Snapshot:
     """The pictures in a folder, with what tells whether they change."""
     return {
         names: (info.changed_at, info.size)
-        for names, info in walk_files(DiskFiles(folder))
+        for names, info in walk_files(DiskFiles(folder), _MOST_ENTRIES)
         if not info.is_folder and _suffix(names) in _KINDS
     }
 

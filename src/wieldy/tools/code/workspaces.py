@@ -9,15 +9,16 @@ from typing import NamedTuple, Protocol
 from wieldy.core.call import Scope
 from wieldy.tools.files.disk_files import DiskFiles
 from wieldy.tools.files.file_backend import FileInfo, Names
-from wieldy.tools.files.file_errors import FileError
+from wieldy.tools.files.file_errors import FileError, FileNotThere, UnfitFile
+from wieldy.tools.files.file_grants import split_path
 from wieldy.tools.files.file_service import FileService
 
 from .session_folders import SessionFolders
 
 WORKSPACE = "/workspace"
 # How far one looks into a folder that code has filled.
-_DEEPEST = 20
-_MOST_ENTRIES = 5_000
+_DEEPEST = 30
+_MOST_KEPT = 100_000
 _LARGEST = 100_000_000
 _MOST_NOTES = 10
 
@@ -109,8 +110,8 @@ class CopiedWorkspace:
             path = self._folders.open_folder("files")
             files = DiskFiles(path)
             found = {
-                names: self._service.read_bytes(_logical_path(names))
-                for names in self._walk_files()
+                split_path(place)[1:]: self._service.read_bytes(place)
+                for place in self._service.list_files(WORKSPACE)
             }
             for names in self._known.keys() - found.keys():
                 _try_delete(files, names)
@@ -128,15 +129,20 @@ class CopiedWorkspace:
             return []
         with self._lock:
             files, notes = DiskFiles(folder.path), []
-            found = {names for names, info in walk_files(files) if not info.is_folder}
+            walked = list(walk_files(files, _MOST_KEPT))
+            found = {names for names, info in walked if not info.is_folder}
+            if len(walked) == _MOST_KEPT:
+                notes.append(f"Not kept: what is beyond {_MOST_KEPT:,} files and folders")
             for names in sorted(found):
                 try:
                     self._keep(names, files.read(names, _LARGEST))
                 except FileError as error:
                     notes.append(f"Not kept: {error}")
             for names in self._known.keys() - found:
-                del self._known[names]
-                _try_delete(self._service, names)
+                # A file that was not reached may still be there.
+                if _is_gone(files, names):
+                    del self._known[names]
+                    _try_delete(self._service, names)
             more = len(notes) - _MOST_NOTES
             return notes if more <= 0 else [*notes[:_MOST_NOTES], f"Not kept: {more} more files"]
 
@@ -149,17 +155,6 @@ class CopiedWorkspace:
         if self._known.get(names) != digest:
             self._service.write(_logical_path(names), content)
             self._known[names] = digest
-
-    def _walk_files(self, above: Names = ()) -> Iterator[Names]:
-        """The files of the service."""
-        if len(above) > _DEEPEST:
-            return
-        for entry in self._service.list_folder(_logical_path(above)):
-            names = (*above, entry["name"])
-            if entry.get("folder"):
-                yield from self._walk_files(names)
-            else:
-                yield names
 
 
 def find_service(files: FileService | str | os.PathLike[str] | None) -> FileService | None:
@@ -188,8 +183,8 @@ def is_writable(service: FileService) -> bool:
     return service.allows("write", WORKSPACE) and service.allows("delete", WORKSPACE)
 
 
-def walk_files(files: DiskFiles) -> Iterator[tuple[Names, FileInfo]]:
-    """Walk a folder and those below, without links and devices, down to a bound."""
+def walk_files(files: DiskFiles, most: int) -> Iterator[tuple[Names, FileInfo]]:
+    """Walk a folder and those below, without links and devices, up to a number of entries."""
     rest: list[Names] = [()]
     seen = 0
     while rest:
@@ -199,11 +194,11 @@ def walk_files(files: DiskFiles) -> Iterator[tuple[Names, FileInfo]]:
         except FileError:
             continue  # The code has removed it, or closed it to everybody.
         for info in inside:
-            seen += 1
-            if seen > _MOST_ENTRIES:
-                return
             names = (*above, info.name)
             yield names, info
+            seen += 1
+            if seen == most:
+                return
             if info.is_folder and len(names) < _DEEPEST:
                 rest.append(names)
 
@@ -216,6 +211,15 @@ def _try_delete(files: FileService | DiskFiles, names: Names) -> None:
             files.delete(_logical_path(names))
     except FileError:
         pass  # The other side has deleted it too.
+
+
+def _is_gone(files: DiskFiles, names: Names) -> bool:
+    try:
+        return files.info(names).is_folder
+    except (FileNotThere, UnfitFile):
+        return True
+    except FileError:
+        return False
 
 
 def _logical_path(names: Names) -> str:

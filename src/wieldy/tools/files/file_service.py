@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from .disk_files import DiskFiles
@@ -141,6 +142,12 @@ class FileService:
         found = self._files.list_folder(self._grants.check("list", path))
         return [_describe_entry(info) for info in found[:_MOST_ENTRIES]]
 
+    def list_files(self, path: str) -> Iterator[str]:
+        """The paths of all files below a folder, however many there are."""
+        for _, chain in self._walk(path, _DEEPEST):
+            if not chain[-1].is_folder:
+                yield _join(path, chain)
+
     def info(self, path: str) -> dict[str, Any]:
         """What is known of a file or a folder."""
         return {"path": path, **_describe_entry(self._files.info(self._grants.check("list", path)))}
@@ -159,13 +166,8 @@ class FileService:
 
     def find(self, pattern: str, path: str = "/") -> list[str]:
         """The paths of files whose name matches a pattern such as `*.md`."""
-        found = []
-        for _, chain in self._walk(path, _DEEPEST):
-            if not chain[-1].is_folder and fnmatchcase(chain[-1].name, pattern):
-                found.append(_join(path, chain))
-                if len(found) == _MOST_ENTRIES:
-                    break
-        return found
+        names = (each for each in self.list_files(path) if _matches_name(each, pattern))
+        return list(islice(names, _MOST_ENTRIES))
 
     def search(self, text: str, path: str = "/", ignore_case: bool = False) -> list[dict[str, Any]]:
         """The lines of files in which a text stands."""
@@ -240,6 +242,10 @@ class FileService:
     def _check_size(self, path: str, content: bytes) -> None:
         if len(content) > self._largest:
             raise UnfitFile(path, f"would be larger than {self._largest:,} bytes")
+
+
+def _matches_name(path: str, pattern: str) -> bool:
+    return fnmatchcase(path.rpartition("/")[2], pattern)
 
 
 def _decode(path: str, content: bytes) -> str:

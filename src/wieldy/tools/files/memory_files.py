@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 
 from .file_backend import FileInfo, Names
 from .file_errors import FileExists, FileNotThere, UnfitFile
@@ -12,6 +13,8 @@ class MemoryFiles:
 
     def __init__(self) -> None:
         self._files: dict[Names, tuple[bytes, float]] = {}
+        # How many files are below each folder.
+        self._folders: Counter[Names] = Counter()
         self._lock = threading.Lock()
 
     def read(self, names: Names, largest: int) -> bytes:
@@ -27,6 +30,8 @@ class MemoryFiles:
         with self._lock:
             self._check_free(names)
             new = names not in self._files
+            if new:
+                self._folders.update(_folders_above(names))
             self._files[names] = (content, time.time())
             return new
 
@@ -42,7 +47,7 @@ class MemoryFiles:
         """Remove a file."""
         with self._lock:
             self._find(names)
-            del self._files[names]
+            self._remove(names)
 
     def move(self, source: Names, target: Names) -> None:
         """Move a file to where nothing is."""
@@ -52,16 +57,25 @@ class MemoryFiles:
                 raise FileExists(_join_path(target), "is there already")
             self._check_free(target)
             self._files[target] = found
-            del self._files[source]
+            self._folders.update(_folders_above(target))
+            self._remove(source)
 
     def list_folder(self, names: Names) -> list[FileInfo]:
         """What is in a folder, by name."""
         with self._lock:
             if names in self._files:
                 raise UnfitFile(_join_path(names), "is a file, not a folder")
-            inside = [each for each in self._files if each[: len(names)] == names]
-            named = sorted({each[len(names)] for each in inside})
-            return [self._describe_file((*names, name)) for name in named]
+            found: dict[str, FileInfo] = {}
+            for each, (content, changed) in self._files.items():
+                if each[: len(names)] == names:
+                    name = each[len(names)]
+                    is_file = len(each) == len(names) + 1 and len(each) > 1
+                    found[name] = (
+                        FileInfo(name, False, len(content), changed)
+                        if is_file
+                        else FileInfo(name, True)
+                    )
+            return [found[name] for name in sorted(found)]
 
     def info(self, names: Names) -> FileInfo:
         """What is known of a file or a folder."""
@@ -83,7 +97,11 @@ class MemoryFiles:
         return found
 
     def _is_folder(self, names: Names) -> bool:
-        return any(len(each) > len(names) and each[: len(names)] == names for each in self._files)
+        return self._folders[names] > 0
+
+    def _remove(self, names: Names) -> None:
+        del self._files[names]
+        self._folders.subtract(_folders_above(names))
 
     def _check_free(self, names: Names) -> None:
         """Refuse to put a file where a folder is, or below another file."""
@@ -92,6 +110,10 @@ class MemoryFiles:
         for count in range(1, len(names)):
             if names[:count] in self._files:
                 raise UnfitFile(_join_path(names[:count]), "is a file, not a folder")
+
+
+def _folders_above(names: Names) -> list[Names]:
+    return [names[:count] for count in range(len(names))]
 
 
 def _join_path(names: Names) -> str:
