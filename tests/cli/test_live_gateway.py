@@ -88,6 +88,11 @@ def change(path: Path, *pairs: tuple[str, str]) -> None:
     path.write_text(text)
 
 
+def drop_between(path: Path, first: str, end: str) -> None:
+    text = path.read_text()
+    path.write_text(text[: text.index(first)] + text[text.index(end) :])
+
+
 def replace_file(path: Path) -> None:
     """Write it as many editors do: a new file in place of the old one."""
     other = path.with_suffix(".new")
@@ -159,6 +164,69 @@ async def test_a_server_that_can_t_be_started_leaves_the_others_alone(
 
     assert (await gateway.found.toolbox.call("ping_a")).ok
     assert "ping_b" not in gateway.found.toolbox.names
+
+
+async def test_the_tools_of_servers_that_go_are_gone_when_the_rules_change(
+    gateway: LiveGateway, path: Path
+) -> None:
+    drop_between(path, "[servers.a]", "[views.all]")
+    box, before = gateway.found.toolbox, list(gateway.found.toolbox.rules)
+    reading = asyncio.create_task(gateway.reload())
+    await until(lambda: list(box.rules) != before)
+    assert sorted(box.names) == ["add", "wipe"]
+    assert await reading
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            '"server.py", "b"]',
+            '"server.py", "b"]\nenv = { A = "${NOT_SET}" }',
+            "NOT_SET is not set",
+        ),
+        ('"server.py", "b"]', '"server.py", "b"]\nenvFile = "no.env"', "no.env"),
+        (
+            '"server.py", "b"]',
+            '"server.py", "b"]\nenv = { A = "${caller.name}${NOT_SET}" }',
+            "NOT_SET is not set",
+        ),
+        ('"server.py", "b"]', '"server.py", "b"]\ntimeout = inf', "servers.b.timeout"),
+    ],
+)
+async def test_a_server_that_this_machine_lacks_something_for_changes_nothing(
+    gateway: LiveGateway,
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    said: str,
+) -> None:
+    rules = list(gateway.found.toolbox.rules)
+    change(path, (old, new), ('verdict = "deny"', 'verdict = "allow"'))
+
+    assert not await gateway.reload()
+
+    told = capsys.readouterr().err.replace("\n", "")
+    assert "not used" in told and said in told
+    assert list(gateway.found.toolbox.rules) == rules
+    assert (await gateway.found.toolbox.call("ping_b")).ok
+
+
+async def test_paths_of_a_server_are_those_of_the_file_s_folder(
+    path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path.parent / "more.env").write_text("WORD=from the file")
+    (path.parent / "server.py").write_text(
+        'import os, sys\nsys.argv[1:] = ["said_" + os.environ["WORD"].split()[0]]\n'
+        + (SERVERS / "light.py").read_text()
+    )
+    change(path, ('args = ["server.py", "b"]', 'args = ["server.py"]\nenvFile = "more.env"'))
+    change(path, ('args = ["server.py", "a"]', 'args = ["server.py"]\nenv = { WORD = "own" }'))
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    opened = await LiveGateway.open(path)
+    async with opened.found.toolbox as box:
+        assert sorted(box.names) == ["add", "said_from", "said_own", "wipe"]
 
 
 async def test_the_file_is_read_again_when_it_is_replaced(

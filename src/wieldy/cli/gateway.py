@@ -131,12 +131,7 @@ async def add_server(
     Returns:
         Whether it is connected.
     """
-    entry: dict[str, Any] = server.model_dump(
-        include=set(_ENTRY), exclude_unset=True, exclude_none=True, by_alias=True
-    )
-    if server.command is not None:
-        # A server that is a process starts in the folder of the file, unless it says another.
-        entry["cwd"] = str(folder / (server.cwd or "."))
+    entry = _make_entry(server, folder)
     before = set(found.box.names)
     box = found.toolbox
     try:
@@ -166,6 +161,37 @@ async def add_server(
     found.failed = [each for each in found.failed if each.source != f"servers.{name}"]
     found.note(f"servers.{name}", before)
     return True
+
+
+def check_server(name: str, server: ServerTable, folder: Path) -> None:
+    """Raise `InvalidSource` if an entry lacks something that this machine should have.
+
+    That is a variable of the environment, or a file with variables. Nothing is connected.
+    """
+    # The SDK is an extra, and slow to import.
+    from wieldy.mcp.client.config import read_entries  # noqa: PLC0415
+
+    source = _make_source(name, server, _make_entry(server, folder), None)
+    if isinstance(source, dict):
+        read_entries(source, name)[name]()
+
+
+def _make_entry(server: ServerTable, folder: Path) -> dict[str, Any]:
+    """A server as in an `mcpServers` file, with paths that are right in any folder."""
+    entry: dict[str, Any] = server.model_dump(
+        include=set(_ENTRY), exclude_unset=True, exclude_none=True, by_alias=True
+    )
+    if server.command is not None:
+        # A server that is a process starts in the folder of the file, unless it says another.
+        entry["cwd"] = _place_path(server.cwd or ".", folder)
+    if server.env_file is not None:
+        entry["envFile"] = _place_path(server.env_file, folder)
+    return entry
+
+
+def _place_path(path: str, folder: Path) -> str:
+    """A path as it is found from any folder; what begins with a variable or ~ says itself where."""
+    return path if path.startswith(("$", "~")) else str(folder / path)
 
 
 def _make_source(

@@ -1,9 +1,11 @@
 """A gateway while it is served: its file is read again when it changes."""
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wieldy.core.errors import InvalidSource
 from wieldy.core.permission.rules import Rule
 from wieldy.server.config.file_limits import read_limits
 from wieldy.server.config.gateway_file import CallerTable, GatewayFile
@@ -14,7 +16,7 @@ from wieldy.view import View
 
 from . import screen
 from .extra_imports import import_extra
-from .gateway import add_rules, add_server, load_gateway, make_views
+from .gateway import add_rules, add_server, check_server, load_gateway, make_views
 from .server_keeper import ServerKeeper
 from .sources import LoadedSources
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from wieldy.server.caller_sources import CallerSources
 
 _PAUSE = 1.0
+_log = logging.getLogger("wieldy")
 # These can't be changed while the gateway is served.
 _NEED_RESTART = (
     "name",
@@ -132,8 +135,15 @@ class LiveGateway:
             return False
         try:
             done = await self.apply(file)
-        except WebhookUnusable as error:
+        except (WebhookUnusable, InvalidSource) as error:
             screen.fail(f"{self.path} has changed and is not used. {error}")
+            return False
+        except Exception as error:
+            # The gateway goes on, and looks at its file again when it changes.
+            screen.fail(
+                f"{self.path} has changed, and not all of it could be put in force: {error}"
+            )
+            _log.exception("A changed file could not be put in force")
             return False
         for line in done:
             screen.say(line)
@@ -142,17 +152,32 @@ class LiveGateway:
     async def apply(self, file: GatewayFile) -> list[str]:
         """Put another file in force; returns what was done, for people.
 
-        Rules, modes, views and callers change in one step, before any server is touched: no new
-        tool is there before the rules that hold for it.
+        Rules, modes, views and callers change in one step, and the tools of servers that go or
+        change are gone in the same step: no tool is there without the rules that hold for it.
         """
         # What the environment says may be wrong, and then nothing is changed.
         webhooks = make_webhooks(file.webhooks)
+        changed = [
+            name for name, each in file.servers.items() if self.file.servers.get(name) != each
+        ]
+        folder = self.path.parent.absolute()
+        for name in changed:
+            check_server(name, file.servers[name], folder)
+        going = [name for name, each in self.file.servers.items() if file.servers.get(name) != each]
+        for name in going:
+            await self._keeper.leave_alone(name)
         before, self.file = self.file, file
+        # The tools are taken out before the first of these waits for its server to end.
+        closing = [asyncio.create_task(self._remove_server(name)) for name in going]
+        await asyncio.sleep(0)
         done = self._change_rules(before, file)
         if webhooks != self.webhooks.hooks:
             await self.webhooks.use(webhooks)
             done.append("The webhooks have changed.")
-        done += await self._change_servers(before, file)
+        done += [said for said in await asyncio.gather(*closing) if said is not None]
+        for name in changed:
+            if await add_server(self.found, name, file.servers[name], folder, self.people):
+                done.append(f"The server {name} was connected.")
         later = [name for name in _NEED_RESTART if getattr(before, name) != getattr(file, name)]
         if later:
             done.append(f"Changed, but in force only after a restart: {', '.join(later)}.")
@@ -185,23 +210,13 @@ class LiveGateway:
             done.append("Views and callers have changed.")
         return done
 
-    async def _change_servers(self, before: GatewayFile, file: GatewayFile) -> list[str]:
-        box, done = self.found.toolbox, []
-        folder = self.path.parent.absolute()
-        for name, server in before.servers.items():
-            if file.servers.get(name) == server:
-                continue
-            await self._keeper.leave_alone(name)
-            self.people.drop(name)
-            if name in box.mcp:
-                await box.remove_mcp(name)
-                done.append(f"The server {name} was disconnected.")
-        for name, server in file.servers.items():
-            if before.servers.get(name) == server:
-                continue
-            if await add_server(self.found, name, server, folder, self.people):
-                done.append(f"The server {name} was connected.")
-        return done
+    async def _remove_server(self, name: str) -> str | None:
+        """Take a server out; gives what was done, for people."""
+        self.people.drop(name)
+        if name not in self.found.toolbox.mcp:
+            return None
+        await self.found.toolbox.remove_mcp(name)
+        return f"The server {name} was disconnected."
 
 
 async def load_file(path: Path, locked: bool = True) -> LoadedSources:

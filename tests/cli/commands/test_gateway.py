@@ -200,6 +200,18 @@ def test_an_open_address_needs_tokens(command: Command, place: Path) -> None:
     assert (done.exit_code, "tokens = true below [access]" in done.stderr) == (2, True)
 
 
+def test_files_that_a_gateway_needs_to_listen_are_looked_at_first(
+    command: Command, place: Path
+) -> None:
+    file = place / "gateway.toml"
+    text = file.read_text() + '[metrics]\ntoken_file = "no.token"\n'
+    file.write_text(text.replace("port = 0", 'tls = { certificate = "c.pem", key = "k.pem" }'))
+    checked, served = command("check", str(file)), command("serve", str(file))
+    assert (checked.exit_code, served.exit_code) == (4, 2)
+    assert all(word in checked.stderr for word in ("listen.tls", "token_file"))
+    assert "listen.tls: its certificate or its key can't be used" in served.stderr
+
+
 async def test_everybody_reaches_a_server_as_themselves(place: Path) -> None:
     light = json.dumps([str(SERVERS / "light.py"), "whoami"])
     text = (

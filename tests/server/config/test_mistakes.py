@@ -79,8 +79,20 @@ def test_a_good_file_is_read() -> None:
         ('verdict = "ask"', 'verdict = "no"', 17, "rules[0].verdict", "'allow', 'ask' or 'deny'"),
         ('tools = "send_*"', "", 16, "rules[0]", "a rule needs a tool's name"),
         ('tools = "send_*"', "tags = []", 16, "rules[0]", "tags are one or more names"),
-        ("tokens = true", "[tasks]\nafter = 'soon'", 21, "tasks.after", '"90s", "30m"'),
-        ("tokens = true", "[tasks]\nrequired = 'x'", 21, "tasks.required", "valid list"),
+        (
+            "tokens = true",
+            "tokens = true\n[tasks]\nafter = 'soon'",
+            22,
+            "tasks.after",
+            '"90s", "30m"',
+        ),
+        (
+            "tokens = true",
+            "tokens = true\n[tasks]\nrequired = 'x'",
+            22,
+            "tasks.required",
+            "valid list",
+        ),
         ("tokens = true", "token = true", 20, "access.token", "Did you mean tokens?"),
         ('roles = ["call"]', 'roles = ["root"]', 22, "callers.ann.roles[0]", "'administer'"),
         ('view = "readers"', 'view = "reader"', 23, "callers.ann.view", "Did you mean readers?"),
@@ -98,6 +110,31 @@ def test_a_good_file_is_read() -> None:
             "access.oauth.audience",
             "is missing",
         ),
+        ('"sqlite:///wieldy.db"', '"mysql://x"', 2, "store", "a store is sqlite:///"),
+        ('"sqlite:///wieldy.db"', '"sqlite:///a\\u0000b"', 2, "store", "NUL"),
+        ('"1d12h"', "inf", 4, "approval_ttl", "a hundred years at most"),
+        ("port = 8000", "grace = inf", 6, "listen.grace", "finite"),
+        ("port = 8000", 'hosts = ["https://a.b"]', 6, "listen.hosts[0]", "without https://"),
+        ("port = 8000", 'hosts = ["a.b:80"]', 6, "listen.hosts[0]", "without https://, port"),
+        ("port = 8000", 'origins = ["a.b"]', 6, "listen.origins[0]", "https://app.example.com"),
+        ("port = 8000", 'origins = ["https://a/b"]', 6, "listen.origins[0]", "written like"),
+        ("port = 8000", 'trusted_proxies = ["a"]', 6, "listen.trusted_proxies[0]", "network"),
+        ("port = 8000", 'trusted_proxies = ["10.1.1.1/8"]', 6, "listen.trusted_proxies[0]", "/8"),
+        ("days = 30", "days = inf", 8, "retention.days", "finite"),
+        ("days = 30", f"calls = {10**30}", 8, "retention.calls", "less than"),
+        ('command = "uvx"', 'url = "tools"', 10, "servers.time.url", "begins with https://"),
+        ('command = "uvx"', 'url = "https://[x"', 10, "servers.time.url", "begins with https://"),
+        ('"uvx"', '"uvx"\ntype = "http"', 11, "servers.time.type", "with a url"),
+        ('"uvx"', '"uvx"\ntimeout = inf', 11, "servers.time.timeout", "finite"),
+        ('"uvx"', '"uvx"\nenv = { "A=B" = "x" }', 11, "servers.time.env.A=B", "name of a variable"),
+        (
+            'command = "uvx"',
+            'url = "https://x"\nheaders = { A = "b\\nc: d" }',
+            11,
+            "servers.time.headers.A",
+            "in one line",
+        ),
+        ("[servers.time]", '[servers.""]', 9, "servers.", "at least 1 character"),
         ("[listen]", "[listen", 5, "the file", "is not TOML"),
         ("[listen]", "[listen]\n[listen]", 6, "the file", "is not TOML"),
         ('name = "team"', "name = " + "[" * 5000, 1, "the file", "nested too deeply"),
@@ -119,6 +156,34 @@ def test_all_mistakes_are_told_in_the_order_of_their_lines() -> None:
     text = GOOD.replace("8000", '"x"').replace('"team"', "1").replace("days = 30", "dys = 1")
     found = mistakes_in(text)
     assert [each.line for each in found] == [1, 6, 8]
+
+
+def test_what_does_not_fit_is_told_beside_what_is_wrong_by_itself() -> None:
+    text = GOOD.replace("8000", '"x"').replace('view = "readers"', 'view = "x"') + (
+        '[[webhooks]]\nurl = "https://127.0.0.1/"\nsecret = "x"\n[limits.tools.a]\nrat = 1\n'
+    )
+    found = [(each.line, each.key) for each in mistakes_in(text)]
+    assert found == [
+        (6, "listen.port"),
+        (23, "callers.ann.view"),
+        (25, "webhooks[0].url"),
+        (26, "webhooks[0].secret"),
+        (28, "limits.tools.a.rat"),
+    ]
+
+
+def test_a_mistake_makes_no_other_thing_look_wrong() -> None:
+    text = GOOD.replace("tokens = true", "tokens = 1").replace("[views.readers]", "[view.readers]")
+    assert [(each.line, each.key) for each in mistakes_in(text)] == [
+        (14, "view"),
+        (20, "access.tokens"),
+    ]
+
+
+def test_an_open_address_needs_tokens() -> None:
+    text = GOOD[: GOOD.index("[access]")].replace("port = 8000", 'host = "0.0.0.0"')
+    (mistake,) = mistakes_in(text)
+    assert (mistake.line, mistake.key) == (6, "listen.host")
 
 
 def test_an_empty_file_says_what_it_needs() -> None:

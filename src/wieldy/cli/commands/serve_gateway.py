@@ -1,6 +1,7 @@
 """`wieldy serve gateway.toml` and `wieldy check gateway.toml`."""
 
 import asyncio
+import ssl
 from collections.abc import Coroutine
 from dataclasses import asdict
 from pathlib import Path
@@ -12,18 +13,25 @@ from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.cli.sources import Failure, LoadedSources
 from wieldy.lock.lock_review import LockState, find_lock_state
-from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable, TasksTable
+from wieldy.server.config.gateway_file import (
+    GatewayFile,
+    MetricsTable,
+    OAuthTable,
+    TasksTable,
+    TlsTable,
+)
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 
-from .serve import ServeError, explain_serving, is_local_host, keep_runs
+from .serve import ServeError, explain_serving, keep_runs
 
 
 def run_gateway(path: Path) -> int:
     """Serve what a gateway's file says; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        _check_reach(read_gateway(path))
+        for failure in _find_bad_files(read_gateway(path), path.parent):
+            raise ServeError(str(failure))
         gateway = runner.run(LiveGateway.open(path))
         try:
             _listen_http(runner, gateway)
@@ -50,6 +58,9 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
             return _report_check(path, None, as_json)
         found = runner.run(load_gateway(file, path.parent.absolute()))
         _check_webhooks(file, found)
+        for failure in _find_bad_files(file, path.parent):
+            found.failed.append(failure)
+            screen.fail(failure)
         try:
             return _report_check(path, found, as_json)
         finally:
@@ -94,15 +105,6 @@ def _find_lock_changes(found: LoadedSources) -> list[tuple[str, LockState]]:
     return [(name, state) for name, state in states if state.reason is not None]
 
 
-def _check_reach(file: GatewayFile) -> None:
-    guarded = file.access.tokens or file.access.anonymous or file.access.oauth
-    if not guarded and not is_local_host(file.listen.host):
-        raise ServeError(
-            f"Other machines can reach {file.listen.host}, so every caller needs a token. Write "
-            "tokens = true below [access], and make tokens with `wieldy token make NAME`."
-        )
-
-
 def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     file, found = gateway.file, gateway.found
     run = import_extra("wieldy.server", "run", "server")
@@ -137,7 +139,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         # Without tokens nobody has a name, and everybody sees what is offered.
         views=gateway.views if identifiers else None,
         trusted_proxies=listen.trusted_proxies,
-        certificate=None if tls is None else (tls.certificate, tls.key),
+        certificate=None if tls is None else _place_certificate(tls, gateway.path.parent),
         ready=lambda url: explain_serving(found, url, bool(identifiers), None),
     )
     try:
@@ -147,6 +149,29 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
             f"Can't listen on {listen.host} port {listen.port}: {error}. "
             "Choose another port below [listen]."
         ) from error
+
+
+def _place_certificate(tls: TlsTable, folder: Path) -> tuple[str, str]:
+    return str(folder / tls.certificate), str(folder / tls.key)
+
+
+def _find_bad_files(file: GatewayFile, folder: Path) -> list[Failure]:
+    """The files that the gateway itself needs to listen and that can't be used."""
+    bad = []
+    tls = file.listen.tls
+    if tls is not None:
+        try:
+            # Nobody is there to type the password of a key.
+            chain = _place_certificate(tls, folder)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*chain, password="")
+        except (OSError, ValueError) as error:
+            said = f"its certificate or its key can't be used: {error}. They are PEM files."
+            bad.append(Failure("listen.tls", said))
+    try:
+        _read_metrics(file.metrics, folder)
+    except ServeError as error:
+        bad.append(Failure("metrics.token_file", str(error)))
+    return bad
 
 
 def _make_issuer(table: OAuthTable) -> Any:

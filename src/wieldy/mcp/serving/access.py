@@ -63,7 +63,7 @@ class Access:
 
     def check_address(self, host: str) -> None:
         """Refuse to listen on an address that anybody could call without a token."""
-        if not self._identifiers and not self._anonymous and not _is_loopback(host):
+        if not self._identifiers and not self._anonymous and not is_loopback(host):
             raise ValueError(
                 f"Without tokens only this machine is served, and {host} is open to others. "
                 'Pass tokens={"name": "…"}, or anonymous=True to let everybody in.'
@@ -148,7 +148,8 @@ def _host_name(host: bytes) -> str:
     return text.removesuffix(".")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -159,4 +160,4 @@ def _is_loopback(host: str) -> bool:
 
 def is_local_peer(peer: str | None) -> bool:
     """Whether the client is on this machine; a Unix socket has no address."""
-    return not peer or _is_loopback(peer.removeprefix("::ffff:"))
+    return not peer or is_loopback(peer.removeprefix("::ffff:"))

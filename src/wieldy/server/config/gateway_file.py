@@ -11,7 +11,14 @@ from wieldy.server.webhooks.webhook import EVENT_KINDS, NAME_PATTERN
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
-Text = Annotated[str, StringConstraints(min_length=1)]
+# Paths, names and commands can't hold a NUL.
+NO_NUL = r"^[^\x00]*$"
+PlainText = Annotated[str, StringConstraints(pattern=NO_NUL)]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=NO_NUL)]
+# A number such as inf or nan is none.
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+_LONGEST_SECONDS = 100 * 366 * 86400
+_MOST_KEPT = 10**15
 ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 # Seconds as a number, or a text such as "90s" or "7d".
 Duration = Annotated[float | str, Field(description='Seconds, or a text such as "90s" or "7d".')]
@@ -48,7 +55,7 @@ class ListenTable(FileTable):
     max_sessions: int = Field(
         default=1000, ge=1, description="Open sessions of the older protocol."
     )
-    grace: float = Field(
+    grace: Finite = Field(
         default=30.0, ge=0, description="Seconds that running calls have at the end."
     )
 
@@ -56,15 +63,17 @@ class ListenTable(FileTable):
 class RetentionTable(FileTable):
     """How much of the past the store keeps."""
 
-    days: float | None = Field(
-        default=None, gt=0, description="Days that calls and sessions are kept."
+    days: Finite | None = Field(
+        default=None, gt=0, le=36_600, description="Days that calls and sessions are kept."
     )
-    calls: int | None = Field(default=None, gt=0, description="How many calls are kept.")
+    calls: int | None = Field(
+        default=None, gt=0, le=_MOST_KEPT, description="How many calls are kept."
+    )
     messages: int | None = Field(
-        default=None, gt=0, description="How many messages a session keeps."
+        default=None, gt=0, le=_MOST_KEPT, description="How many messages a session keeps."
     )
     versions: int | None = Field(
-        default=None, gt=0, description="How many versions an artifact keeps."
+        default=None, gt=0, le=_MOST_KEPT, description="How many versions an artifact keeps."
     )
 
 
@@ -72,8 +81,8 @@ class ServerTable(FileTable):
     """An MCP server behind the gateway, as `mcpServers` files describe it."""
 
     command: Text | None = Field(default=None, description="The program to start.")
-    args: list[str] = Field(default=[], description="Its arguments.")
-    env: dict[str, str] = Field(
+    args: list[PlainText] = Field(default=[], description="Its arguments.")
+    env: dict[PlainText, PlainText] = Field(
         default={}, description="Its environment; ${NAME} is ours, ${caller.name} the caller's."
     )
     env_file: Text | None = Field(
@@ -82,7 +91,7 @@ class ServerTable(FileTable):
     cwd: Text | None = Field(default=None, description="Its working folder.")
     url: Text | None = Field(default=None, description="The address of a server over HTTP.")
     type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
-    headers: dict[str, str] = Field(
+    headers: dict[str, PlainText] = Field(
         default={}, description="HTTP headers; ${NAME} is ours, ${caller.name} the caller's."
     )
     disabled: bool = Field(default=False, description="Leave this server out.")
@@ -100,8 +109,8 @@ class ServerTable(FileTable):
         default=None, description="The permission of its tools."
     )
     tags: list[Text] = Field(default=[], description="Tags for its tools.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds that a call may take.")
-    listing: dict[str, str] = Field(
+    timeout: Finite | None = Field(default=None, gt=0, description="Seconds that a call may take.")
+    listing: dict[str, PlainText] = Field(
         default={},
         description="What stands in for headers and variables with ${caller…} in them, when the "
         "gateway itself reads the tools. Without it they are left out.",
@@ -310,16 +319,16 @@ class GatewayFile(FileTable):
     )
     listen: ListenTable = ListenTable()
     retention: RetentionTable = RetentionTable()
-    servers: dict[str, ServerTable] = Field(default={}, description="MCP servers by name.")
+    servers: dict[Text, ServerTable] = Field(default={}, description="MCP servers by name.")
     sources: list[SourceTable] = Field(default=[], description="Other sources of tools.")
-    views: dict[str, ViewTable] = Field(default={}, description="Parts of the tools by name.")
+    views: dict[Text, ViewTable] = Field(default={}, description="Parts of the tools by name.")
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
     limits: LimitsTable = LimitsTable()
     access: AccessTable = AccessTable()
     metrics: MetricsTable = MetricsTable()
     tasks: TasksTable = TasksTable()
     webhooks: list[WebhookTable] = Field(default=[], description="Who is told what happens.")
-    callers: dict[str, CallerTable] = Field(
+    callers: dict[Text, CallerTable] = Field(
         default={}, description="What named callers may do and see."
     )
 
@@ -336,6 +345,6 @@ def read_seconds(given: float | str) -> float:
         if not pieces or "".join(map("".join, pieces)) != given:
             raise ValueError('a length of time is written like "90s", "30m", "12h" or "7d"')
         given = sum(float(size) * _UNITS[unit] for size, unit in pieces)
-    if not given > 0:
-        raise ValueError("a length of time is more than 0")
+    if not 0 < given <= _LONGEST_SECONDS:
+        raise ValueError("a length of time is more than 0, and a hundred years at most")
     return float(given)

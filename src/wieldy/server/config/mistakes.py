@@ -16,9 +16,10 @@ from wieldy.core.permission.rules import Verdict, make_rule
 from wieldy.core.secrets.credential import is_credential
 from wieldy.core.visible_text import visible_line
 
+from .address_misfits import find_bad_addresses
 from .caller_misfits import find_caller_misfits
 from .file_limits import NAMELESS, find_limit_misfits
-from .gateway_file import FileTable, GatewayFile, RuleTable
+from .gateway_file import NO_NUL, FileTable, GatewayFile, RuleTable
 from .key_lines import KeyPath, find_lines
 from .webhook_tables import find_bad_webhooks
 
@@ -26,6 +27,17 @@ _LARGEST = 1024 * 1024
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _SHORT = 80
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# What pydantic adds to the path of a value that may have several types, or that is itself a key.
+_NO_KEYS = ("float", "str", "[key]")
+# The tables on which it depends what can be said of a table. The file itself has no name.
+_NEEDS = {
+    "": ("servers", "sources"),
+    "access": ("views",),
+    "callers": ("access", "views"),
+    "limits": ("access",),
+    "listen": ("access",),
+    "servers": ("access", "callers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,10 @@ def check_text(text: str) -> GatewayFile | list[Mistake]:
     try:
         read = GatewayFile.model_validate(data)
     except ValidationError as error:
-        return _sort_mistakes([_describe(each, lines) for each in error.errors()])
-    return _sort_mistakes(_find_misfits(read, lines)) or read
+        faults = error.errors()
+        found = [_describe(each, lines) for each in faults]
+        return _sort_mistakes([*found, *_find_more(data, faults, lines)])
+    return _sort_mistakes(_place_misfits(_find_misfits(read), lines)) or read
 
 
 def write_schema() -> str:
@@ -127,6 +141,8 @@ def _sort_mistakes(mistakes: list[Mistake]) -> list[Mistake]:
 def _describe(error: Any, lines: Mapping[KeyPath, int]) -> Mistake:
     """A mistake that pydantic found."""
     path = tuple(error["loc"])
+    if path not in lines and path[-1] in _NO_KEYS:
+        path = path[:-1]
     message = str(error["msg"]).removeprefix("Value error, ")
     match error["type"]:
         case "extra_forbidden":
@@ -136,6 +152,8 @@ def _describe(error: Any, lines: Mapping[KeyPath, int]) -> Mistake:
             message = f"there is no such key. {hint}"
         case "missing":
             message = "is missing."
+        case "string_pattern_mismatch" if error["ctx"]["pattern"] == NO_NUL:
+            message = "can't have the character NUL in it."
         case _:
             # A credential is not repeated, whatever is wrong with it.
             given = "" if _holds_credential(path) else f", not {_shorten(error['input'])}"
@@ -173,8 +191,49 @@ def _inner_table(annotation: Any) -> type[FileTable] | None:
     return next((each for each in inner if each is not None), None)
 
 
-def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mistake]:
-    """Find settings that are right by themselves and do not fit the rest."""
+def _find_more(
+    data: dict[str, Any], faults: Sequence[Any], lines: Mapping[KeyPath, int]
+) -> list[Mistake]:
+    """Find what does not fit beside faults, as if the faulty keys were not there."""
+    wrong = {str(each["loc"][0]) for each in faults}
+    for each in faults:
+        _leave_out(data, each["loc"][:-1] if each["type"] == "missing" else each["loc"])
+    try:
+        read = GatewayFile.model_validate(data)
+    except ValidationError:
+        return []
+    # What another table or key says may be meant otherwise than it is written.
+    own = [
+        (path, said)
+        for path, said in _find_misfits(read)
+        if wrong.isdisjoint(_NEEDS.get(str(path[0]) if path else "", ()))
+        and not any(_is_around(path, each["loc"]) for each in faults)
+    ]
+    return _place_misfits(own, lines)
+
+
+def _is_around(table: KeyPath, path: KeyPath) -> bool:
+    return bool(table) and path[: len(table)] == table
+
+
+def _leave_out(data: Any, path: KeyPath) -> None:
+    """Take a key out of a table; of an array with a fault nothing is kept."""
+    for number, step in enumerate(path):
+        inner = data.get(step) if isinstance(data, dict) else None
+        if number == len(path) - 1 or not isinstance(inner, dict):
+            data.pop(step, None)
+            return
+        data = inner
+
+
+def _place_misfits(
+    found: Sequence[tuple[KeyPath, str]], lines: Mapping[KeyPath, int]
+) -> list[Mistake]:
+    return [Mistake(_find_line(path, lines), _write_path(path), said) for path, said in found]
+
+
+def _find_misfits(read: GatewayFile) -> list[tuple[KeyPath, str]]:
+    """Find settings that are right by themselves and do not fit the rest, or never work."""
     found: list[tuple[KeyPath, str]] = []
     if not read.servers and not read.sources:
         found.append(
@@ -192,12 +251,8 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
     found += find_caller_misfits(read)
     found += find_limit_misfits(read)
     found += find_bad_webhooks(read.webhooks)
-    oauth = read.access.oauth
-    for key in ("issuer", "audience", "jwks_uri"):
-        given = None if oauth is None else getattr(oauth, key)
-        if given is not None and not given.startswith(("https://", "http://")):
-            found.append((("access", "oauth", key), "is an address that begins with https://."))
-    return [Mistake(_find_line(path, lines), _write_path(path), said) for path, said in found]
+    found += find_bad_addresses(read)
+    return found
 
 
 def _find_lost_views(read: GatewayFile) -> list[tuple[KeyPath, str]]:
