@@ -137,6 +137,23 @@ def test_folders_are_listed_walked_and_searched(service: FileService) -> None:
     assert len(service.search("whale", ignore_case=True)) == 2
 
 
+def test_files_in_folders_that_are_granted_alone_are_found(tmp_path: Path) -> None:
+    box = Toolbox(permission_mode="bypass")
+    all_of_it = ["list", "read", "write"]
+    grants = {"/docs/open/": all_of_it, "/docs/secret/": ["write"], "/a/": all_of_it, "/a/b/": []}
+    add_file_tools(box, tmp_path, grants)
+    for path in ("/docs/open/x.md", "/docs/secret/x.md", "/a/b/x.md"):
+        box.call_sync("write_file", {"path": path, "content": "a whale"}).unwrap()
+
+    found = box.call_sync("find_files", {"pattern": "*.md"}).unwrap()
+    matches = box.call_sync("search_text", {"text": "whale"}).unwrap()
+    tree = box.call_sync("tree").unwrap()
+
+    assert found == ["/docs/open/x.md", "/a/b/x.md"]
+    assert [each["path"] for each in matches] == found
+    assert tree == "docs/\n  open/\n    x.md\na/\n  b/\n    x.md"
+
+
 def test_what_is_deleted_is_gone(service: FileService) -> None:
     service.write("/workspace/a.txt", "one")
     service.delete("/workspace/a.txt")
@@ -312,7 +329,8 @@ def test_a_write_leaves_no_half_file_and_keeps_the_mode(
 
 
 @pytest.mark.parametrize(
-    "grants", [{"/": ["read"]}, {"/a/../b/": ["read"]}, {"/a/": ["execute"]}, {"a": ["read"]}]
+    "grants",
+    [{"/": ["read"]}, {"/a/../b/": ["read"]}, {"/a/": ["execute"]}, {"a": ["read"]}, ["/a/"]],
 )
 def test_grants_that_make_no_sense_are_refused(grants: Any) -> None:
     with pytest.raises((ValueError, InvalidPath)):

@@ -336,6 +336,30 @@ async def test_a_call_with_wrong_limits_is_refused(arguments: dict[str, Any]) ->
     assert isinstance(outcome.error, InvalidArguments)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": 0}, "timeout is a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout is a number of seconds above 0"),
+        ({"timeout": "30"}, "timeout is a number of seconds above 0"),
+        ({"max_bytes": 0}, "max_bytes is a whole number from 1 up"),
+        ({"max_bytes": "10MB"}, "max_bytes is a whole number from 1 up"),
+        ({"search": "searxng"}, "search is an object such as"),
+        ({"search": Bocha}, "search is an object such as"),
+        ({"browser": "chromium"}, "browser is True, False or Browser"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        web_box(**options)
+
+
+@pytest.mark.parametrize("url", ["localhost:8888", "", None, "file:///x"])
+def test_a_service_without_an_address_is_refused(url: Any) -> None:
+    with pytest.raises(ValueError, match="a service has an address"):
+        SearXNG(url)
+
+
 async def test_a_site_that_does_not_answer_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .file_backend import Names
 from .file_errors import AccessDenied, InvalidPath
 
 OPERATIONS = ("list", "read", "write", "delete")
@@ -52,6 +53,18 @@ class Grants:
         """The first folders of all that is granted, in order."""
         return tuple(dict.fromkeys(grant.prefix.split("/")[1] for grant in self._grants))
 
+    @property
+    def folders(self) -> list[Names]:
+        """The folders of all grants, in order."""
+        return [split_path(grant.prefix) for grant in self._grants]
+
+    @property
+    def listed_folders(self) -> list[Names]:
+        """The folders that may be listed, in order, without those in another one of them."""
+        listed = [grant.prefix for grant in self._grants if "list" in grant.operations]
+        outer = [each for each in listed if not any(_is_within(each, other) for other in listed)]
+        return [split_path(each) for each in dict.fromkeys(outer)]
+
     def allows(self, operation: str, path: str) -> bool:
         """Whether an operation is granted for a path."""
         return any(operation in g.operations and g.covers(path) for g in self._grants)
@@ -84,13 +97,22 @@ class Grants:
         return "\n".join(lines)
 
 
+def _is_within(folder: str, other: str) -> bool:
+    return folder != other and folder.startswith(other)
+
+
 def read_grants(given: Mapping[str, Iterable[str]] | Iterable[Grant] | None) -> Grants:
     """Grants from what a program gives: a mapping of folders to operations, or `Grant`s."""
     if given is None:
         return Grants(DEFAULT_GRANTS)
     if isinstance(given, Mapping):
         return Grants(make_grant(prefix, operations) for prefix, operations in given.items())
-    return Grants(make_grant(each.prefix, each.operations, each.untrusted) for each in given)
+    listed = list(given)
+    if not all(isinstance(each, Grant) for each in listed):
+        raise ValueError(
+            f'grants are {{"/docs/": ["list", "read"]}}, or Grants, not {given!r:.100}'
+        )
+    return Grants(make_grant(each.prefix, each.operations, each.untrusted) for each in listed)
 
 
 def make_grant(prefix: str, operations: Iterable[str], untrusted: bool = False) -> Grant:

@@ -213,13 +213,20 @@ class FileService:
     def _walk(self, path: str, depth: int) -> Iterator[tuple[int, list[FileInfo]]]:
         """Everything below a folder that may be listed, with its level and the way to it."""
         if path == "/":
-            for name in self._grants.namespaces:
-                if self._grants.allows("list", f"/{name}"):
-                    top = [FileInfo(name, True)]
-                    yield 0, top
-                    yield from self._walk_below((name,), top, depth - 1)
+            yield from self._walk_granted(depth)
             return
         yield from self._walk_below(self._grants.check("list", path), [], depth)
+
+    def _walk_granted(self, depth: int) -> Iterator[tuple[int, list[FileInfo]]]:
+        """Everything in all folders that may be listed, with the folders on the way to them."""
+        shown: set[Names] = set()
+        for names in self._grants.listed_folders:
+            above = [FileInfo(name, True) for name in names]
+            for count in range(1, min(len(names), depth) + 1):
+                if names[:count] not in shown:
+                    shown.add(names[:count])
+                    yield count - 1, above[:count]
+            yield from self._walk_below(names, above, depth - len(names))
 
     def _walk_below(
         self, names: Names, above: list[FileInfo], depth: int

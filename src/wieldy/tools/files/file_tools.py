@@ -52,8 +52,8 @@ def add_file_tools(
         service = root
     else:
         files, granted = DiskFiles(root), read_grants(grants)
-        for namespace in granted.namespaces:
-            files.make_folder((namespace,))
+        for folder in granted.folders:
+            files.make_folder(folder)
         service = FileService(files, granted)
     tools = _FileTools(service)
     reading: dict[str, Any] = {"read_only": True}

@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 from urllib.parse import urljoin
 from urllib.robotparser import RobotFileParser
@@ -64,6 +65,7 @@ class PageReader:
 
     Raises:
         ServiceError: A browser was asked for, and there is none.
+        ValueError: A limit makes no sense.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class PageReader:
         browser: Browser | bool | None = None,
         client: Client | None = None,
     ) -> None:
+        _check_limits(timeout, max_bytes)
         self._client = client or Client(timeout, Reach(anywhere=allow_private))
         self._renderer, self._no_browser = _find_renderer(browser, self._client.reach)
         self._seconds = timeout
@@ -169,10 +172,19 @@ class PageReader:
         return rules
 
 
+def _check_limits(timeout: Any, max_bytes: Any) -> None:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < inf:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        raise ValueError(f"max_bytes is a whole number from 1 up, not {max_bytes!r}")
+
+
 def _find_renderer(browser: Browser | bool | None, reach: Reach) -> tuple[PageRenderer | None, str]:
     """The renderer that shows pages, or why there is none."""
     if browser is False:
         return None, "No browser is used here: browser=False."
+    if browser not in (None, True) and not isinstance(browser, Browser):
+        raise ValueError(f"browser is True, False or Browser(…), not {browser!r}")
     settings = browser if isinstance(browser, Browser) else Browser()
     try:
         find_browser(settings.executable)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from wieldy.core.errors import ServiceError
-from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse
+from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse, url_origin
 from wieldy.core.secrets.secret import Secret, reveal_secret
 
 from .search_result import SearchQuestion, SearchResult, pick_text
@@ -27,7 +27,7 @@ class _Service:
 
     def __init__(self, api_key: str | Secret | None = None, endpoint: str | None = None) -> None:
         self._key = api_key
-        self._url = endpoint or self.endpoint
+        self._url = self.endpoint if endpoint is None else _check_address(endpoint)
         self._client = Client(_SECONDS)
         # It may well be on this machine: it is the program's choice, not a page's.
         self._client.allow(self._url)
@@ -114,7 +114,7 @@ class SearXNG(_Service):
     name = "SearXNG"
 
     def __init__(self, url: str) -> None:
-        super().__init__(endpoint=f"{url.rstrip('/')}/search")
+        super().__init__(endpoint=f"{_check_address(url).rstrip('/')}/search")
 
     async def search(self, question: SearchQuestion) -> list[SearchResult]:
         """The pages that were found, the best first."""
@@ -187,6 +187,14 @@ class Tavily(_Service):
             summary=("content",),
             published=("published_date",),
         )
+
+
+def _check_address(url: Any) -> str:
+    if not isinstance(url, str) or not url_origin(url).startswith(("http://", "https://")):
+        raise ValueError(
+            f"a service has an address such as http://localhost:8888, not {url!r:.100}"
+        )
+    return url
 
 
 def _days_text(question: SearchQuestion, between: str) -> str | None:

@@ -46,6 +46,7 @@ def add_web_tools(
 
     Raises:
         ServiceError: A browser was demanded, and the extra or Chromium is not installed.
+        ValueError: A limit makes no sense, or `search` can't search.
 
     Example:
         `add_web_tools(box, search=SearXNG("http://localhost:8888"))`
@@ -74,6 +75,10 @@ class WebTools:
     kind = "web connections"
 
     def __init__(self, search: SearchProvider | None, reader: PageReader) -> None:
+        if isinstance(search, type) or not callable(getattr(search or Bocha, "search", None)):
+            raise ValueError(
+                f'search is an object such as Bocha() or SearXNG("https://…"), not {search!r}'
+            )
         self._search = search or Bocha()
         self._reader = reader
 
