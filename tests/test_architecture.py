@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
+
+import wieldy
 
 ROOT = "wieldy"
 SRC = Path(__file__).parents[1] / "src"
@@ -91,7 +94,7 @@ RARE = {
     "wieldy.core.permission.explanation",
     "wieldy.core.permission.url_match",
     "wieldy.core.toolbox_state",
-    "wieldy.store",
+    "wieldy.store.store",
 }
 
 
@@ -345,6 +348,13 @@ def public_faults(module: Module) -> list[str]:
     return faults
 
 
+def guess_faults(module: Module) -> list[str]:
+    """A `__getattr__` that type checkers see: they would take any name for one of the module."""
+    body = module.tree.body
+    seen = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in body)
+    return [f"{module.name}: type checkers believe in every name"] if seen else []
+
+
 def _list_of(node: ast.stmt) -> list[str] | None:
     match node:
         case (
@@ -417,6 +427,8 @@ PUBLIC = [
     for name, module in PACKAGE.items()
     if name == ROOT or (module.is_package and name.startswith(f"{ROOT}.dialects."))
 ]
+# They load some of their names when these are asked for.
+LAZY = [name for name, module in PACKAGE.items() if "def __getattr__(name" in module.source]
 
 
 def test_there_is_a_package_to_read() -> None:
@@ -626,6 +638,28 @@ def test_a_public_list_may_leave_out_private_and_standard_names() -> None:
     source = "import sys\nfrom typing import Any\n_x = 1\nLIMIT = Box = box = 2\n"
     listed = "__all__ = ['LIMIT', 'Box', '__version__', 'box']"
     assert public_faults(Module("wieldy", source + listed, True)) == []
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_public_names_are_listed_also_before_they_are_loaded(name: str) -> None:
+    probe = f"import {name} as it\nassert not set(it.__all__) - set(dir(it)), dir(it)"
+    subprocess.run([sys.executable, "-I", "-c", probe], check=True, timeout=120)
+
+
+def test_a_wrong_name_is_wrong_for_type_checkers() -> None:
+    assert [fault for module in PACKAGE.values() for fault in guess_faults(module)] == []
+
+
+def test_a_module_that_has_every_name_is_found() -> None:
+    source = "def __getattr__(name: str) -> object: ..."
+    assert guess_faults(Module("wieldy.a", source)) != []
+    assert guess_faults(Module("wieldy.a", f"if not TYPE_CHECKING:\n    {source}")) == []
+
+
+@pytest.mark.parametrize("name", wieldy.__all__)
+def test_the_types_of_a_constructor_can_be_read_while_it_runs(name: str) -> None:
+    found = getattr(wieldy, name)
+    get_type_hints(vars(found).get("__init__", found) if isinstance(found, type) else found)
 
 
 def test_importing_wieldy_loads_nothing_heavy_and_starts_no_thread() -> None:

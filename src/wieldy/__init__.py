@@ -49,6 +49,7 @@ from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
+from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
         PassageRepeated,
         VersionConflict,
     )
-    from wieldy.store.retention import Retention
 
 # What most programs never name is loaded when it is asked for, to keep `import wieldy` light.
 _HOMES = {
@@ -90,7 +90,6 @@ _HOMES = {
     "ModelUnavailable": "core.model_errors",
     "PassageNotFound": "store.artifacts.artifact_errors",
     "PassageRepeated": "store.artifacts.artifact_errors",
-    "Retention": "store.retention",
     "TooManyCalls": "core.limits.call_limits",
     "UnknownModel": "core.model_errors",
     "VersionConflict": "store.artifacts.artifact_errors",
@@ -181,11 +180,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return found
+# A type checker that saw this function would believe in any name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        return found
 
 
 def __dir__() -> list[str]:

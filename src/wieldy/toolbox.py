@@ -41,6 +41,7 @@ from wieldy.core.registry import Groups, Registry
 from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.tool import Permission, Tool
 from wieldy.execution.threads import Threads
+from wieldy.store.retention import Retention
 from wieldy.toolbox_settings import check_settings, find_review, open_store
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from wieldy.openapi.operation_tools import OpenAPIOptions
     from wieldy.store.artifacts.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
-    from wieldy.store.retention import Retention
     from wieldy.store.sessions import Sessions
     from wieldy.store.store import Store
     from wieldy.store.stored_rules import Standing
@@ -104,7 +104,7 @@ class Toolbox(CallControl):
         *,
         store: str | None = None,
         durability: Durability = "full",
-        retention: "Retention | None" = None,
+        retention: Retention | None = None,
         lock: str | PathLike[str] | None = None,
         on_change: ChangePolicy = "block",
         middleware: Sequence[Middleware] = (),

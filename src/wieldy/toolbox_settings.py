@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from wieldy.core.holdings import Holdings
 from wieldy.core.registry import Registry
 from wieldy.core.tool import VALIDATIONS, Review
+from wieldy.store.retention import Retention
 
 if TYPE_CHECKING:
-    from wieldy.store.retention import Retention
     from wieldy.store.store import Store
 
 
 def check_settings(
     validation: str,
     approval_ttl: float | None,
-    retention: "Retention | None",
+    retention: Retention | None,
     threads: int,
     processes: int | None,
 ) -> None:
@@ -28,11 +28,8 @@ def check_settings(
         raise ValueError(f"threads must be 1 or more, not {threads!r}")
     if processes is not None and processes < 1:
         raise ValueError(f"processes must be 1 or more, not {processes!r}")
-    if retention is not None:
-        from wieldy.store.retention import Retention  # noqa: PLC0415
-
-        if not isinstance(retention, Retention):
-            raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
+    if not isinstance(retention, Retention | None):
+        raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
 
 
 def find_review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
@@ -48,11 +45,10 @@ def find_review(lock: str | PathLike[str] | None, on_change: str) -> Review | No
 
 
 def open_store(
-    url: str, registry: Registry, durability: str, retention: "Retention | None", held: Holdings
+    url: str, registry: Registry, durability: str, retention: Retention | None, held: Holdings
 ) -> "Store":
     """Open the store of a toolbox, which closes with it."""
     # SQLAlchemy is imported only when there is a store.
-    from wieldy.store.retention import Retention  # noqa: PLC0415
     from wieldy.store.store import Store  # noqa: PLC0415
 
     store = Store(url, registry, durability, retention or Retention())

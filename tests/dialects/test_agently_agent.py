@@ -35,7 +35,7 @@ def test_the_entrance_is_made_once() -> None:
     assert agently.Agently is Agently
     assert isinstance(Agently.tool, AgentlyToolManager)
     with pytest.raises(AttributeError, match="Agentic"):
-        _ = agently.Agentic
+        _ = agently.Agentic  # type: ignore[attr-defined]
 
 
 def test_a_program_runs(main: AgentlyMain) -> None:

@@ -66,6 +66,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .canonical import plain_json
+from .names import shorten_name
 
 # The method of a request that stands for a call that is waited for.
 CALL_METHOD = "wieldy/call"
@@ -73,6 +74,10 @@ CALL_METHOD = "wieldy/call"
 
 class WieldyError(Exception):
     """The root of all errors that this library raises."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Constructors take facts and write the message, so a copy is made without them.
+        return type(self).__new__, (type(self),), {**vars(self), "args": self.args}
 
 
 class DefinitionError(WieldyError, ValueError):
@@ -590,8 +595,3 @@ def describe_exception(exception: BaseException) -> str:
         text = "(its message can't be shown)"
     name = type(exception).__name__
     return f"{name}: {text}" if text else name
-
-
-def shorten_name(name: object, limit: int = 80) -> str:
-    text = repr(name)
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -63,3 +63,9 @@ def plain_name(name: str) -> str:
         # Thousands of names are converted at a time, and bytes are far quicker than text.
         return name.encode().translate(None, _SEPARATORS).decode().lower()
     return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def shorten_name(name: object, limit: int = 80) -> str:
+    """A name in quotes for a message, cut if it is long."""
+    text = repr(name)
+    return text if len(text) <= limit else text[:limit] + "…"

@@ -38,10 +38,17 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f'{error}. MCP needs an extra: pip install "wieldy[mcp]"') from error
+# A type checker that saw this function would believe in any name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(f'{error}. MCP needs an extra: pip install "wieldy[mcp]"') from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from wieldy.core.call import check_id
 from wieldy.core.choices import Role
-from wieldy.core.errors import NotKept, WieldyError, shorten_name
+from wieldy.core.errors import NotKept, WieldyError
+from wieldy.core.names import shorten_name
 
 from .databases.tables import access_tokens
 from .store_access import StoreAccess

@@ -424,7 +424,7 @@ async def test_annotations_that_are_text_find_local_classes() -> None:
 @pytest.mark.parametrize(
     ("annotation", "reason"),
     [
-        ("Missing", "an annotation names 'Missing', which is not known where it is defined"),
+        ("Missing", "which is not known where it is defined. Import it there"),
         ("functools.Missing", "an annotation can't be read"),
         ("1 +", "an annotation can't be read"),
         (Annotated[int, Field(validation_alias=AliasChoices("a", "b"))], "is not one name"),

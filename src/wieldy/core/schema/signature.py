@@ -239,7 +239,10 @@ def _type_hints(
         )
     except NameError as error:
         raise DefinitionError(
-            tool, f"an annotation names {error.name!r}, which is not known where it is defined"
+            tool,
+            f"an annotation names {error.name!r}, which is not known where it is defined. "
+            "Import it there when the program runs, not only under TYPE_CHECKING, "
+            "or pass input_schema={…}.",
         ) from error
     except (AttributeError, SyntaxError) as error:
         raise DefinitionError(tool, f"an annotation can't be read: {error}") from error

@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["Agently", "AgentlyMain", "AgentlyToolManager", "DataFormatter", "FunctionShifter"]
 
 
-def __getattr__(name: str) -> Any:
-    # The shared instance is made when a program asks for it first.
-    if name != "Agently":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault("Agently", AgentlyMain())
+# A type checker that saw this function would believe in any name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # The shared instance is made when a program asks for it first.
+        if name != "Agently":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault("Agently", AgentlyMain())
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "Agently"})

@@ -1,6 +1,7 @@
 """Errors of artifacts: the branch `ArtifactError` of the tree in `core.errors`."""
 
-from wieldy.core.errors import WieldyError, shorten_name
+from wieldy.core.errors import WieldyError
+from wieldy.core.names import shorten_name
 
 
 class ArtifactError(WieldyError):
