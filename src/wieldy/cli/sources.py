@@ -283,10 +283,14 @@ def _move_in(found: LoadedSources, source: str, agent: "ServedAgent") -> None:
     try:
         agent.join(found.toolbox)
     except ValueError:
-        raise SourceError(
-            f"{source}: its agent has another toolbox or store than the first source. Name "
-            f"{source} first, or give the agent the same toolbox: Agent(…, toolbox=box)."
-        ) from None
+        advice = (
+            "Leave its toolbox and store out: here it has those of the gateway"
+            if found.made
+            else f"Name {source} first, or give the agent the same toolbox: Agent(…, toolbox=box)"
+        )
+        other = "the gateway" if found.made else "the first source"
+        said = f"{source}: its agent has another toolbox or store than {other}"
+        raise SourceError(f"{said}. {advice}.") from None
     # Tools that came with the agent belong to the agent.
     found.whole = False
 

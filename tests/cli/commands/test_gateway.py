@@ -47,6 +47,17 @@ def test_init_overwrites_nothing(command: Command, tmp_path: Path) -> None:
     assert "Agent(" in (tmp_path / "agent.py").read_text()
 
 
+def test_an_agent_as_init_writes_it_is_served_by_the_gateway_beside_it(place: Path) -> None:
+    wieldy("init", "agent", cwd=place)
+    file, agent = place / "gateway.toml", place / "agent.py"
+    file.write_text(file.read_text() + '[[sources]]\npath = "agent.py"\n')
+    listed = json.loads(wieldy("list", "gateway.toml", "--json", cwd=place).stdout)
+    assert "helper" in [tool["name"] for tool in listed]
+    agent.write_text(agent.read_text().replace("sqlite:///", "sqlite:///other"))
+    said = wieldy("check", "gateway.toml", cwd=place)
+    assert (said.returncode, "those of the gateway" in said.stderr) == (4, True)
+
+
 def test_check_tells_each_mistake_with_its_line_and_starts_nothing(
     command: Command, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """The toolbox of an agent, which it may come to share with the agents that it works with."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -9,6 +10,8 @@ from wieldy.core.schema.signature import is_same_function
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
+
+_SQLITE = "sqlite:///"
 
 
 class Housed(Protocol):
@@ -100,7 +103,14 @@ def _can_move(box: Toolbox, to: Toolbox) -> bool:
     """Whether the tools of a box are as good in another: no store and no mode is left behind."""
     if box.permission_mode != "ask":
         return False
-    return not box.recorded or (to.recorded and box.store.address == to.store.address)
+    return not box.recorded or (to.recorded and _name_store(box) == _name_store(to))
+
+
+def _name_store(box: Toolbox) -> str:
+    """The address of a store, with the path of a file as it is found from any folder."""
+    address = box.store.address
+    file = address.removeprefix(_SQLITE)
+    return address if file == address else str(Path(file).absolute())
 
 
 def _move_in(home: AgentHome, new: AgentHome) -> None:
