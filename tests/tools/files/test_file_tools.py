@@ -154,6 +154,32 @@ def test_files_in_folders_that_are_granted_alone_are_found(tmp_path: Path) -> No
     assert tree == "docs/\n  open/\n    x.md\na/\n  b/\n    x.md"
 
 
+def test_a_search_passes_over_large_files_and_says_so(tmp_path: Path) -> None:
+    service = FileService(DiskFiles(tmp_path), FREE)
+    service.write("/workspace/b.txt", "a whale")
+    with open(tmp_path / "workspace" / "a.bin", "wb") as large:
+        large.truncate(60_000_000)
+
+    assert service.search("whale") == [
+        {"path": "/workspace/b.txt", "line": 1, "text": "a whale"},
+        {"note": "Files with more than 1,000,000 bytes were not searched: 1."},
+    ]
+
+
+def test_what_is_not_shown_is_told() -> None:
+    files, box = MemoryFiles(), Toolbox()
+    for number in range(1_002):
+        files.write(("workspace", f"{number:04}"), b"a whale\n" * 100 if number < 3 else b"")
+    add_file_tools(box, FileService(files, FREE))
+
+    def last(tool: str, **arguments: str) -> Any:
+        return box.call_sync(tool, {"path": "/workspace", **arguments}).unwrap()[-2:]
+
+    assert last("list_directory") == [{"name": "0999", "bytes": 0}, {"note": "2 more"}]
+    assert last("find_files", pattern="*") == ["/workspace/0999", "[2 more]"]
+    assert last("search_text", text="whale")[1]["note"].startswith("The search stopped after 200")
+
+
 def test_what_is_deleted_is_gone(service: FileService) -> None:
     service.write("/workspace/a.txt", "one")
     service.delete("/workspace/a.txt")

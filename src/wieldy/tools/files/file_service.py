@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Any
 
 from .disk_files import DiskFiles
@@ -16,6 +15,7 @@ _MOST_MATCHES = 200
 _LONGEST_LINE = 400
 _MOST_SEARCHED = 50_000_000
 _DEEPEST = 30
+_STOPPED = "The search stopped after {:,} matches, and there may be more. Look in a folder below."
 _STAYS_OUTSIDE = (
     "comes from outside, and elsewhere nobody would know that any more. Read it, and write what "
     "you need of it."
@@ -140,7 +140,7 @@ class FileService:
         if path == "/":
             return [{"name": each, "folder": True} for each in self._grants.namespaces]
         found = self._files.list_folder(self._grants.check("list", path))
-        return [_describe_entry(info) for info in found[:_MOST_ENTRIES]]
+        return [_describe_entry(info) for info in found]
 
     def list_files(self, path: str) -> Iterator[str]:
         """The paths of all files below a folder, however many there are."""
@@ -166,23 +166,28 @@ class FileService:
 
     def find(self, pattern: str, path: str = "/") -> list[str]:
         """The paths of files whose name matches a pattern such as `*.md`."""
-        names = (each for each in self.list_files(path) if _matches_name(each, pattern))
-        return list(islice(names, _MOST_ENTRIES))
+        return [each for each in self.list_files(path) if _matches_name(each, pattern)]
 
     def search(self, text: str, path: str = "/", ignore_case: bool = False) -> list[dict[str, Any]]:
-        """The lines of files in which a text stands."""
+        """The lines of files in which a text stands; a last entry says what was not searched."""
         if not text:
             raise ValueError("text is empty. Say what to look for.")
         wanted = text.casefold() if ignore_case else text
         found: list[dict[str, Any]] = []
-        budget = _MOST_SEARCHED
+        large, budget = 0, _MOST_SEARCHED
         for _, chain in self._walk(path, _DEEPEST):
-            budget -= chain[-1].size
-            if len(found) >= _MOST_MATCHES or budget < 0:
-                break
-            if not chain[-1].is_folder and chain[-1].size <= self._largest:
-                found += self._find_matches(_join(path, chain), wanted, ignore_case)
-        return found[:_MOST_MATCHES]
+            size = chain[-1].size
+            if chain[-1].is_folder or size > self._largest:
+                large += not chain[-1].is_folder
+                continue
+            if len(found) >= _MOST_MATCHES or size > budget:
+                return [*found[:_MOST_MATCHES], {"note": _STOPPED.format(len(found))}]
+            budget -= size
+            found += self._find_matches(_join(path, chain), wanted, ignore_case)
+        if len(found) > _MOST_MATCHES:
+            return [*found[:_MOST_MATCHES], {"note": _STOPPED.format(_MOST_MATCHES)}]
+        note = f"Files with more than {self._largest:,} bytes were not searched: {large:,}."
+        return [*found, {"note": note}] if large else found
 
     def allows(self, operation: str, path: str) -> bool:
         """Whether "list", "read", "write" or "delete" is granted for a path."""

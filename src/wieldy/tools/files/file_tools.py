@@ -15,6 +15,7 @@ from .file_grants import Grant, read_grants
 from .file_service import FileService
 
 _MOST_FILES = 50
+_MOST_SHOWN = 1_000
 
 
 class TextEdit(BaseModel):
@@ -154,7 +155,9 @@ class _FileTools:
             path: the folder; / lists the folders that are granted
         """
         self._mark(context, [path])
-        return self._service.list_folder(path)
+        found = self._service.list_folder(path)
+        more = len(found) - _MOST_SHOWN
+        return found if more <= 0 else [*found[:_MOST_SHOWN], {"note": f"{more:,} more"}]
 
     def tree(
         self, context: Context, path: str = "/", depth: Annotated[int, Field(ge=1, le=30)] = 3
@@ -177,8 +180,9 @@ class _FileTools:
             path: the folder to look in
         """
         found = self._service.find(pattern, path)
-        self._mark(context, found)
-        return found
+        shown, more = found[:_MOST_SHOWN], len(found) - _MOST_SHOWN
+        self._mark(context, shown)
+        return shown if more <= 0 else [*shown, f"[{more:,} more]"]
 
     def search_text(
         self, text: str, context: Context, path: str = "/", ignore_case: bool = False
@@ -191,7 +195,7 @@ class _FileTools:
             ignore_case: whether capitals and small letters are the same
         """
         found = self._service.search(text, path, ignore_case)
-        self._mark(context, [str(each["path"]) for each in found])
+        self._mark(context, [str(each.get("path", "")) for each in found])
         return found
 
     def describe_permissions(self) -> str:
