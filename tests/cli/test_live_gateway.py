@@ -127,6 +127,38 @@ async def test_a_good_file_takes_effect_and_only_changed_servers_are_connected_a
     assert (list(views), views["few"].names, callers["ann"].view) == (["few"], ["add"], "few")
 
 
+AIDE = """
+import tools
+
+from wieldy.agent import Agent
+
+
+def open_door() -> str:
+    return "open"
+
+
+agent = Agent("openai:gpt-5-mini", name="aide")
+agent.use_tools([tools.box.get("add"), open_door])
+"""
+
+
+async def test_views_have_the_tools_of_sources_and_not_those_of_agents(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (path.parent / "aide.py").write_text(AIDE)
+    drop_between(path, "[servers.a]", "[[rules]]")
+    change(path, ("[views.all]", '[[sources]]\npath = "aide.py"\n[views.all]'))
+    opened = await LiveGateway.open(path)
+    async with opened.found.toolbox as box:
+        assert sorted(box.names) == ["add", "aide", "open_door", "wipe"]
+        assert sorted(opened.found.offer.names) == ["add", "aide", "wipe"]
+        change(path, ("[views.all]", '[views.few]\ntools = ["w*"]\n[views.all]'))
+        assert await opened.reload()
+        shown = {name: sorted(view.names) for name, view in opened.views.items()}
+        assert shown == {"few": ["wipe"], "all": ["add", "aide", "wipe"]}
+
+
 async def test_a_bad_file_changes_nothing_and_says_why(
     gateway: LiveGateway, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,9 +70,9 @@ class LiveGateway:
         self.found = found
         self.callers = callers
         self.people = people
+        # A view is a part of what is offered: the tools of agents are for agents alone.
         found.offer = people.screen(found.offer)
-        self._screened = people.screen(found.toolbox)
-        self.views: dict[str, View] = make_views(file, self._screened)
+        self.views: dict[str, View] = make_views(file, found.offer)
         self.path = path
         self.webhooks = Webhooks(found.toolbox, make_webhooks(file.webhooks))
         self._rules: list[Rule] = add_rules(file, found.toolbox)
@@ -202,7 +202,7 @@ class LiveGateway:
             done.append(f"There are {len(self._limits)} limits on calls.")
         if before.views != file.views or before.callers != file.callers:
             self.views.clear()
-            self.views.update(make_views(file, self._screened))
+            self.views.update(make_views(file, self.found.offer))
             self.callers.clear()
             self.callers.update(file.callers)
             # Clients are told to look at their tools again.

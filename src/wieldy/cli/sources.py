@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +72,8 @@ class LoadedSources:
         # Tools that a server lists but that can't be offered.
         self.refused: list[Failure] = []
         self.agents: list[ServedAgent] = []
+        # The tools that sources other than agents have, also if an agent uses them too.
+        self.given: set[str] = set()
         # Whether the toolbox itself is a source, so that all of its tools are meant.
         self.whole = True
         self._offer: View | None = None
@@ -83,8 +85,7 @@ class LoadedSources:
             return self._offer
         if self.whole or not self.agents:
             return self.box
-        agents = list(self.agents)
-        return self.box.view(where=lambda tool, scope: not any(each.hides(tool) for each in agents))
+        return self.box.view(where=lambda tool, scope: not self._is_for_agents(tool))
 
     @offer.setter
     def offer(self, view: View) -> None:
@@ -104,9 +105,15 @@ class LoadedSources:
         """Whether calls are kept in a store."""
         return has_store(self.box)
 
-    def note(self, source: str, before: set[str]) -> None:
+    def _is_for_agents(self, tool: Tool) -> bool:
+        return tool.name not in self.given and any(each.hides(tool) for each in self.agents)
+
+    def note(self, source: str, before: set[str], is_agent: bool = False) -> None:
         """Record this source as the origin of the tools that are new in the box."""
-        self.origins.update({name: source for name in self.box.names if name not in before})
+        new = [name for name in self.box.names if name not in before]
+        self.origins.update(dict.fromkeys(new, source))
+        if not is_agent:
+            self.given.update(new)
 
     def exit_code(self, code: int) -> int:
         """The exit code of a command, given that some sources may have failed."""
@@ -183,7 +190,7 @@ async def load_sources(
     failed: list[Failure] = []
     kinds, views, agents = await _read(sources, failed)
     alone = len(kinds) + len(failed) == 1
-    found = _begin(views, alone, own) if base is None else LoadedSources(base, made=True)
+    found = _begin(views, alone, own, agents) if base is None else LoadedSources(base, made=True)
     found.agents = list(agents.values())
     found.whole = found.box in [view for each, view in views.items() if each not in agents]
     for source, kind in kinds.items():
@@ -195,7 +202,7 @@ async def load_sources(
                 failed.append(Failure(source, str(error)))
             failed += _failed_servers(source, views.get(source, found.box), failed)
             found.refused += _refused_tools(source, views.get(source, found.box), found.refused)
-            found.note(source, before)
+            found.note(source, before, source in agents)
     unread = {each.source for each in failed if each.server is None}
     if base is None and len(unread) == len(set(sources)):
         raise NothingLoaded(failed)
@@ -228,7 +235,9 @@ async def _read(
     return kinds, views, agents
 
 
-def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
+def _begin(
+    views: dict[str, View], alone: bool, own: "Own", agents: Container[str]
+) -> LoadedSources:
     """The box that takes in the other tools: that of a source, or a new one."""
     if alone and views:
         [box] = views.values()
@@ -238,7 +247,7 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
     found = LoadedSources(box)
     found.made = box not in views.values()
     for source in (source for source, view in views.items() if view is box):
-        found.note(source, set())
+        found.note(source, set(), source in agents)
     if own.store is not None and box in views.values():
         said = "has a store of its own" if found.kept else 'has none, so write Toolbox(store="…")'
         raise SourceError(
@@ -308,6 +317,7 @@ def _adopt_tools(found: LoadedSources, source: str, view: View) -> None:
     for tool in view:
         _adopt_group(box, view, tool.group)
         added = box.add(tool, on_conflict="rename")
+        found.given.add(added.name)
         if added.name != tool.name:
             screen.say(
                 f"{source}: {tool.name} is renamed to {added.name}, because the name is taken.",
