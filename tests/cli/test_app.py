@@ -1,5 +1,6 @@
 """The command itself: its version, its help, and what it says without its extra."""
 
+import inspect
 import subprocess
 import sys
 from importlib.metadata import version
@@ -7,6 +8,8 @@ from importlib.metadata import version
 import pytest
 
 from tests.cli.terminal import SECONDS, wieldy
+from wieldy.cli.app import app, demo, init, show_docs
+from wieldy.cli.token_app import token_app
 
 
 def test_version_is_the_package_s() -> None:
@@ -19,6 +22,17 @@ def test_help_lists_the_commands(arguments: tuple[str, ...]) -> None:
     done = wieldy(*arguments)
     assert done.returncode == 0
     assert "demo" in done.stdout
+
+
+def test_the_first_commands_are_those_to_begin_with() -> None:
+    assert [each.callback for each in app.registered_commands[:3]] == [demo, show_docs, init]
+
+
+def test_a_command_is_described_in_one_line_first() -> None:
+    commands = [*app.registered_commands, *token_app.registered_commands]
+    described = [inspect.getdoc(each.callback) or "" for each in commands]
+    assert [text for text in described if not text.partition("\n\n")[0].endswith(".")] == []
+    assert [text for text in described if "\n" in text.partition("\n\n")[0]] == []
 
 
 def test_an_unknown_command_fails_and_names_a_near_one() -> None:

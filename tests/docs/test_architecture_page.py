@@ -47,3 +47,22 @@ def test_every_member_that_the_map_names_exists() -> None:
 
     assert named - members() == set()
     assert len(named) >= 5
+
+
+def test_the_assets_that_the_map_names_exist() -> None:
+    named = [word for word in WORDS if word.endswith(".js")]
+
+    assert [word for word in named if not (SOURCE / word).is_file()] == []
+
+
+def test_the_map_names_the_file_in_which_a_class_is() -> None:
+    file, name = r"`([\w/]+\.py)`", r"`([A-Z]\w+)(?:\.\w+)?`"
+    pairs = [(path, word) for word, path in re.findall(rf"{name}\s\({file}", PAGE)]
+    pairs += re.findall(rf"{file} \({name}\)", PAGE)
+    text = {path: (SOURCE / path).read_text(encoding="utf-8") for path, _ in pairs}
+    defined = r"^(?:class {0}\b|{0}(?::.*)? = )"
+
+    assert [
+        pair for pair in pairs if not re.search(defined.format(pair[1]), text[pair[0]], re.M)
+    ] == []
+    assert len(pairs) > 15

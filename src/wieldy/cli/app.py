@@ -90,8 +90,6 @@ app = typer.Typer(
 
 app.add_typer(token_app, name="token")
 app.add_typer(webhook_app, name="webhooks")
-app.command()(backup)
-app.command()(restore)
 
 
 @app.callback(invoke_without_command=True)
@@ -110,8 +108,7 @@ def wieldy(
 
 @app.command()
 def demo() -> None:
-    """Take a guided tour: tools, schemas, streaming, repair, approval, rules,
-    timeouts, an agent.
+    """Take a guided tour of tools, approvals, rules, timeouts and an agent.
 
     On a terminal the demo waits for you between the steps. Without one it answers
     its own questions.
@@ -135,7 +132,7 @@ def init(
     folder: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Write the files with which a gateway, tools or an agent begin. Overwrites nothing."""
+    """Write starter files for a gateway, tools or an agent. Overwrites nothing."""
     raise typer.Exit(run_init(kind.value, folder, as_json))
 
 
@@ -217,7 +214,7 @@ def explain(
     on_change: OnChange = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether a call would run, be asked about or be denied, and why. Nothing is run."""
+    """Say whether a call would run, need approval or be denied, and why. Runs nothing."""
     asked = AskedCall(name, tuple(arg or ()), agent, session, caller)
     raise typer.Exit(run_explain(asked, sources, Own(store, lock, on_change), as_json))
 
@@ -235,12 +232,16 @@ def check(
     cost_file: CostFile = COST_FILE,
     record: Recording = True,
     offline: Annotated[
-        bool, typer.Option("--offline", help="For a gateway.toml: start and read nothing else.")
+        bool,
+        typer.Option(
+            "--offline", help="For a gateway.toml: check the file alone, and start no servers."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report what each provider's schema rules would drop or change, or with
-    --cost what the definitions cost. Sends no request.
+    """Report what each provider's schema rules would drop or change. Sends no request.
+
+    With --cost, reports what the definitions of the tools cost instead.
 
     Exits with 1 if something would be lost (with --cost: if a provider's cache
     is lost since the last count), and with 2 if the tools can't be read.
@@ -271,7 +272,9 @@ def serve(
     ] = None,
     stored_tokens: Annotated[
         bool,
-        typer.Option("--stored-tokens", help="Let in who has a token that `wieldy token` made."),
+        typer.Option(
+            "--stored-tokens", help="Accept the tokens that `wieldy token make` has made."
+        ),
     ] = False,
     max_sessions: Annotated[
         int,
@@ -495,8 +498,7 @@ def lock(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Record the current definitions of the tools, and report suspicious text in
-    them.
+    """Record the current definitions of the tools, and report suspicious text in them.
 
     Lists what changed since the last lock. Exits with 2 and writes nothing if a
     source, a server in a source, or the lock file can't be read. Exits with 4 if
@@ -523,3 +525,7 @@ def diff(sources: Sources = None, path: LockPath = None, as_json: AsJson = False
     the lock file can't be read.
     """
     raise typer.Exit(run_diff(sources, path, as_json))
+
+
+app.command()(backup)
+app.command()(restore)

@@ -30,7 +30,7 @@ TokenName = Annotated[
     str, typer.Argument(metavar="NAME", help="Whose token it is.", show_default=False)
 ]
 token_app = typer.Typer(
-    help="Make, list and revoke the tokens with which callers come in, and sign-in links.",
+    help="Make, list and revoke the access tokens of callers, and print sign-in links.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -99,5 +99,5 @@ def list_tokens(store: Store = None, source: StoreSource = None, as_json: AsJson
 def revoke_token(
     name: TokenName, store: Store = None, source: StoreSource = None, as_json: AsJson = False
 ) -> None:
-    """Let a token be refused from now on."""
+    """Revoke a token. It is refused from now on."""
     raise typer.Exit(run_revoke_token(StoreChoice(store, tuple(source or ())), name, as_json))

@@ -1,4 +1,4 @@
-"""`wieldy token`: the tokens with which callers come in, and links for their browsers."""
+"""`wieldy token`: the access tokens of callers, and sign-in links for their browsers."""
 
 import time
 from collections.abc import Sequence
