@@ -43,6 +43,7 @@ from wieldy.wire.definitions import lowered_schema, tool_definitions
 from .approved_runner import Pickup
 from .call_results import Answer, call_answer, complete_result
 from .callers import caller_name, current_identity
+from .denied_tools import hide_denied_tool
 from .elicitation import Elicitation
 from .list_changes import ListChanges
 from .offer import Offer, ServedBox
@@ -353,7 +354,9 @@ class BoxServer(Server[Any]):
         tool = self._current_offer().get(params.name)
         if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
             return await find_waiting(self.box, tool, call, tell), tool
-        return await self._current_offer().call_telling(call, tell, check_output=self._check_output)
+        offer, scope = self._current_offer(), call.scope
+        outcome, tool = await offer.call_telling(call, tell, check_output=self._check_output)
+        return await hide_denied_tool(offer, outcome, scope), tool
 
     def check_callers(self, names: Collection[str]) -> None:
         """Refuse views of callers who can't come: everybody else would see the whole box."""

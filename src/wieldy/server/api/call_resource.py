@@ -145,7 +145,8 @@ async def make_call(asked: Asked) -> tuple[int, CallDetail]:
     view = asked.view
     found = await view.permitted_tools([tool] if (tool := view.get(wanted.tool)) else [])
     if not found:
-        near = find_near_names(wanted.tool, view.names)
+        others = await view.permitted_tools(view.all_visible())
+        near = find_near_names(wanted.tool, [tool.name for tool in others])
         raise Problem(
             404, "not_found", "There is no such tool.", "GET /api/tools lists them.", {"near": near}
         )
