@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
 
 from .access import Access
-from .callers import current_identity
+from .callers import current_identity, may_do
 from .http_guard import peer_address
 from .server import BoxServer
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 5.0
 _FRESH = 1.0
+_SEE_ALL: tuple[Role, ...] = ("approve", "administer")
 
 
 class Health:
@@ -51,24 +53,18 @@ class Health:
         # If one upstream server is gone, its tools are missing, but all others still work.
         served = "ok" if all(upstreams.values()) else "degraded"
         facts: dict[str, Any] = {"status": served if ready else "unavailable"}
-        if self._tells_more(request):
-            facts |= {
-                "draining": closing,
-                "running": self._server.traffic.running,
-                "store": _store_word(self._server.box, store),
-                "upstreams": upstreams,
-            }
+        if self._is_known(request):
+            facts |= {"draining": closing, "store": _store_word(self._server.box, store)}
+            if _sees_others():
+                facts |= {"running": self._server.traffic.running, "upstreams": upstreams}
         return JSONResponse(facts, 200 if ready else 503)
 
-    def _tells_more(self, request: Request) -> bool:
-        """Whether to name the servers behind and count the calls, which may be those of others."""
+    def _is_known(self, request: Request) -> bool:
+        """Whether whoever asks could also call."""
         scope = request.scope
         if self._access.refusal(scope["headers"], peer_address(scope)) is not None:
             return False
-        identity = current_identity()
-        if identity is None:
-            return not self._access.uses_tokens
-        return not identity.roles.isdisjoint(("approve", "administer"))
+        return current_identity() is not None or not self._access.uses_tokens
 
     async def _store_ok(self) -> bool:
         """Whether the store answers; it is checked at most once a second."""
@@ -78,6 +74,11 @@ class Health:
         ok = await _is_store_reachable(self._server.box)
         self._store = time.monotonic(), ok
         return ok
+
+
+def _sees_others() -> bool:
+    """Whether whoever asks may know of all servers behind, and of the calls of others."""
+    return any(map(may_do, _SEE_ALL))
 
 
 def _store_word(box: object, ok: bool) -> str:
