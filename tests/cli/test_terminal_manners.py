@@ -70,6 +70,23 @@ def test_a_closed_pipe_is_no_error(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("--help",)], ids=" ".join)
+def test_output_that_can_not_be_written_is_one_line_and_no_traceback(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [WIELDY, *words],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=SECONDS,
+        )
+    said = "The output can't be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_a_call_whose_reader_leaves_is_stopped_and_recorded(folder: Path, command: Command) -> None:
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{WIELDY} call count --arg to=1000000 | head -c 1"],

@@ -1,4 +1,4 @@
-"""Standard streams whose reader may leave: `wieldy log | head -1` is no error."""
+"""Standard streams whose reader may leave, or whose disk may be full, without a traceback."""
 
 import io
 import os
@@ -9,7 +9,11 @@ from typing import TextIO
 
 
 class QuietStream(io.TextIOWrapper):
-    """A text stream that ends the command, with exit code 0, when nobody reads it any more."""
+    """A text stream that ends the command when nobody reads it any more: `wieldy log | head -1`.
+
+    That is no error, so the exit code is 0. If the text can't be written, for example because the
+    disk is full, it is 1.
+    """
 
     def write(self, text: str, /) -> int:
         """Write, unless the reader has left."""
@@ -25,12 +29,14 @@ class QuietStream(io.TextIOWrapper):
     def _ending_quietly(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:
+        except OSError as error:
             # The rest of the buffer is written to nowhere, so that closing the stream can't fail.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
-            raise SystemExit(0) from None
+            if isinstance(error, BrokenPipeError):
+                raise SystemExit(0) from None
+            raise SystemExit(f"The output can't be written: {error.strerror}.") from None
 
 
 def quiet_stream(number: int, like: TextIO, *, owned: bool) -> QuietStream:
