@@ -42,6 +42,32 @@ def test_a_charset_that_takes_longer_than_in_proportion_is_not_used() -> None:
     assert page.text == "a-9a"
 
 
+def test_no_facts_are_looked_for_in_scripts(bounded: None) -> None:
+    # The library that reads pages would take a quarter of an hour for these.
+    facts = '"author":{"@type":"Person",' * 30_000
+    html = f'<html><p>One whale</p><script type="application/ld+json">{facts}</script></html>'
+
+    assert read_page(html.encode(), "text/html", ADDRESS, 1000).text == "One whale"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<!-- <script> -->One whale<!-- -->, and more", "One whale, and more"),
+        ("<!-->One whale<!---> and more<!-- -->", "One whale and more"),
+        ("<script src='x'/>One whale<style></style>", "One whale"),
+        ("One whale<script>'<p>no</p>'</script >", "One whale"),
+        ("One whale<script>'<p>no</p>'", "One whale"),
+        ("One <b title='<script>'>whale</b>", "One **whale**"),
+        ("<STYLE>p {}</STYLE>One whale", "One whale"),
+    ],
+)
+def test_scripts_and_comments_are_left_out_and_nothing_else(html: str, text: str) -> None:
+    page = f"<html><body><p>{html}</p></body></html>"
+
+    assert read_page(page.encode(), "text/html", ADDRESS, 1000).text == text
+
+
 @pytest.mark.parametrize(
     ("html", "text"),
     [

@@ -22,16 +22,25 @@ _GLANCE = 1000
 _MOST_PAGES = 1000
 _MOST_HTML = 1_000_000
 # Reading takes longer than in proportion to the tags of a page and to the attributes of a tag.
-_MOST_TAGS = 50_000
+_MOST_TAGS = 25_000
 _LONGEST_TAG = 10_000
-# A tag with its attributes, as browsers and libxml2 read it. No letter is looked at twice.
+_FEW_TAGS = 2_000
+# A comment's beginning, or a tag with its attributes, as browsers and libxml2 read it. No letter
+# is looked at twice.
 _TAG = re.compile(
-    r"<[a-z][^\s/>]*+"
+    r"<!--|<[a-z][^\s/>]*+"
     r"(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\s>]*+))?+)*+",
     re.IGNORECASE,
 )
 _ROOT = re.compile(r"<html\b", re.IGNORECASE)
-_TAG_NAME = re.compile(r"<[a-z][a-z0-9-]{0,30}", re.IGNORECASE)
+_TAG_NAME = re.compile(r"<!--|<[a-z][a-z0-9-]{0,30}", re.IGNORECASE)
+# What holds no text of the page, and where it ends. A library looks for facts in scripts, which
+# takes longer than in proportion to their length.
+_UNREAD = {
+    "<!--": re.compile("-->"),
+    "<script": re.compile(r"</script\b[^>]*+>?+", re.IGNORECASE),
+    "<style": re.compile(r"</style\b[^>]*+>?+", re.IGNORECASE),
+}
 _MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
 
 
@@ -113,7 +122,7 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int, end: fl
     whole = content if charset is None else _decode(content, charset)
     # Finding the main content of a large page takes minutes.
     begun = trafilatura.utils.decode_file(whole[:_MOST_HTML])
-    source, has_all_tags = _limit_tags(begun)
+    source, tags = _limit_tags(begun)
     if not _ROOT.search(source):
         # HTML may leave its outer tags out. Without them trafilatura finds no page in it.
         source = f"<!doctype html><html>{source}"
@@ -127,26 +136,40 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int, end: fl
         include_tables=True,
         include_comments=False,
         favor_recall=True,
+        # The time of its other ways to find the content grows with the square of the tags.
+        fast=tags > _FEW_TAGS,
     )
     if not text or not text.strip():
         # Nothing on it looks like an article: all of its text is better than none.
         text = trafilatura.html2txt(source) or ""
-    complete = has_all_tags and len(whole) <= _MOST_HTML
+    complete = tags <= _MOST_TAGS and len(whole) <= _MOST_HTML
     return PageText((about and about.title) or "", text.strip(), "html", complete)
 
 
-def _limit_tags(source: str) -> tuple[str, bool]:
-    """A page up to a number of tags, without the attributes of huge ones; whether it is whole."""
+def _limit_tags(source: str) -> tuple[str, int]:
+    """A page without comments, scripts and the attributes of huge tags, and its number of tags.
+
+    Of a page with more tags than are read, the part before these.
+    """
     parts: list[str] = []
-    at = 0
-    for count, tag in enumerate(_TAG.finditer(source)):
-        if count >= _MOST_TAGS:
-            return "".join([*parts, source[at : tag.start()]]), False
-        if tag.end() - tag.start() > _LONGEST_TAG:
-            name = _TAG_NAME.match(tag[0])
-            parts += [source[at : tag.start()], name[0] if name else "<div"]
-            at = tag.end()
-    return "".join([*parts, source[at:]]), True
+    at = place = count = 0
+    while count < _MOST_TAGS and (tag := _TAG.search(source, place)) is not None:
+        named = _TAG_NAME.match(tag[0])
+        name = named[0].lower() if named else "<div"
+        place = tag.end()
+        if name in _UNREAD:
+            # In XHTML such a tag can be its own end, and in HTML `<!-->` is.
+            own = name != "<!--" and tag[0].endswith("/")
+            end = None if own else _UNREAD[name].search(source, place - 2)
+            parts.append(source[at : tag.start()])
+            at = place = place + 1 if own else len(source) if end is None else end.end()
+        elif place - tag.start() > _LONGEST_TAG:
+            parts += [source[at : tag.start()], name]
+            at = place
+        count += name != "<!--"
+    last = _TAG.search(source, place) if count == _MOST_TAGS else None
+    rest = source[at:] if last is None else source[at : last.start()]
+    return "".join([*parts, rest]), count + (last is not None)
 
 
 def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
