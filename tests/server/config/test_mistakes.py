@@ -113,6 +113,8 @@ def test_a_good_file_is_read() -> None:
         ('"sqlite:///wieldy.db"', '"mysql://x"', 2, "store", "a store is sqlite:///"),
         ('"sqlite:///wieldy.db"', '"sqlite:///a\\u0000b"', 2, "store", "NUL"),
         ('"1d12h"', "inf", 4, "approval_ttl", "a hundred years at most"),
+        ("port = 8000", 'host = "http://a.b"', 6, "listen.host", "the name of a host"),
+        ("port = 8000", 'host = "*"', 6, "listen.host", "the name of a host"),
         ("port = 8000", "grace = inf", 6, "listen.grace", "finite"),
         ("port = 8000", 'hosts = ["https://a.b"]', 6, "listen.hosts[0]", "without https://"),
         ("port = 8000", 'hosts = ["a.b:80"]', 6, "listen.hosts[0]", "without https://, port"),

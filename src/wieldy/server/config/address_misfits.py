@@ -40,7 +40,9 @@ def find_bad_addresses(read: GatewayFile) -> Iterator[Misfit]:
 
 def _find_bad_listen(listen: ListenTable, access: AccessTable) -> Iterator[Misfit]:
     known = access.tokens or access.anonymous or access.oauth is not None
-    if not known and not is_loopback(listen.host):
+    if (not _is_network(listen.host) and not _is_host(listen.host)) or "*" in listen.host:
+        yield ("listen", "host"), "is an address such as 127.0.0.1, or the name of a host."
+    elif not known and not is_loopback(listen.host):
         yield (
             ("listen", "host"),
             "other machines can reach it, so every caller needs a token. Write tokens = true "
