@@ -29,15 +29,17 @@ class NamedCallers:
         if isinstance(identifier, OAuthIdentifier):
             # Clients are told where to get a token, as by the issuer itself.
             self.metadata = identifier.metadata
+        if isinstance(identifier, SessionIdentifier):
+            # Where nobody has a session, nobody is offered to sign in.
+            self.identify_session = self._identify_session
 
     async def identify(self, token: str) -> Identity | None:
         """Find the owner of a token; None if it is none of these."""
         return self._with_table(await self._identifier.identify(token))
 
-    async def identify_session(self, key: str) -> Identity | None:
+    async def _identify_session(self, key: str) -> Identity | None:
         """Find the owner of a session in a browser; None if it is none of these."""
-        if not isinstance(self._identifier, SessionIdentifier):
-            return None
+        assert isinstance(self._identifier, SessionIdentifier)
         return self._with_table(await self._identifier.identify_session(key))
 
     def _with_table(self, identity: Identity | None) -> Identity | None:

@@ -13,7 +13,7 @@ from tests.server.api.api_client import make_box
 from tests.server.test_app import LISTING, MODERN, http
 from wieldy import Toolbox
 from wieldy.core.choices import Role
-from wieldy.mcp.serving.callers import KeptTokens
+from wieldy.mcp.serving.callers import Identity, KeptTokens
 from wieldy.server import app
 from wieldy.server.config.gateway_file import CallerTable
 from wieldy.server.named_callers import NamedCallers
@@ -336,7 +336,22 @@ async def test_no_key_comes_into_a_log(tmp_path: Path, caplog: pytest.LogCapture
     assert key not in again.text and key not in answer.text
 
 
-@pytest.mark.parametrize("options", [{}, {"tokens": {"ann": "secret-of-ann"}}])
+class Issuer:
+    """Knows the tokens of programs, as an OAuth issuer does."""
+
+    async def identify(self, token: str) -> Identity | None:
+        """Nobody."""
+        return None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tokens": {"ann": "secret-of-ann"}},
+        {"identifiers": [NamedCallers(Issuer(), {})]},
+    ],
+)
 async def test_where_no_links_are_made_nobody_signs_in(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
