@@ -68,6 +68,8 @@ SHARED_STEMS = {
 }
 # One per provider, behind the same methods.
 SHARED_TYPES = {"StreamReader"}
+# What each provider has a form of, and a command with the function that it runs.
+SHARED_FUNCTIONS = {"provider_name", "run"}
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
 HEAVY = {
     "sqlalchemy",
@@ -296,6 +298,20 @@ def twin_faults(modules: Mapping[str, Module]) -> list[str]:
     twins = [name for name, count in stems.items() if count > 1 and name not in SHARED_STEMS]
     twins += [name for name, count in types.items() if count > 1 and name not in SHARED_TYPES]
     return [f"{name}: is the name of two things" for name in twins]
+
+
+def namesake_faults(modules: Mapping[str, Module]) -> list[str]:
+    """Functions of two modules with one name, both of which other modules import by that name."""
+    imported = {found.target for module in modules.values() for found in read_imports(module)}
+    defined = {
+        (module.name, node.name)
+        for module in modules.values()
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    functions = Counter(name for home, name in defined if f"{home}.{name}" in imported)
+    twins = [n for n, count in functions.items() if count > 1 and n not in SHARED_FUNCTIONS]
+    return [f"{name}: is the name of two functions" for name in twins]
 
 
 def length_faults(module: Module) -> list[str]:
@@ -542,6 +558,17 @@ def test_no_two_things_have_one_name() -> None:
 def test_two_things_of_one_name_are_found() -> None:
     twins = [Module("wieldy.core.a", "class B: ..."), Module("wieldy.wire.a", "class B: ...")]
     assert len(twin_faults(dict(enumerate(twins)))) == 2  # type: ignore[arg-type]
+
+
+def test_a_function_that_is_imported_has_its_name_to_itself() -> None:
+    assert namesake_faults(PACKAGE) == []
+
+
+def test_two_functions_of_one_name_are_found() -> None:
+    read = "def read(): ..."
+    apart = {"a": read, "b": read, "c": "from .a import read"}
+    assert namesake_faults(_modules(**apart)) == []
+    assert len(namesake_faults(_modules(**apart, d="from .b import read"))) == 1
 
 
 def test_the_map_lists_every_module_as_it_is() -> None:

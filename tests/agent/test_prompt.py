@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent
-from wieldy.agent.nested_data import find_values, split_path
+from wieldy.agent.nested_data import find_values, split_key_path
 from wieldy.agent.prompt import SLOTS, Prompt
 from wieldy.models.model import ModelRequest, Said
 from wieldy.testing import ScriptedModel
@@ -207,4 +207,4 @@ def test_a_value_is_found_by_its_path(path: str, style: Any, found: Any) -> None
 
 def test_a_path_that_can_not_be_read_is_an_error() -> None:
     with pytest.raises(ValueError, match="is no path"):
-        split_path("a..b")
+        split_key_path("a..b")

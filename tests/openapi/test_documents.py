@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, NameTaken, Permission, Status, Toolbox
-from wieldy.core.arguments.yaml_reader import read_yaml
+from wieldy.core.arguments.yaml_reader import read_yaml_text
 
 SMALL = document({"/x": {"get": operation(summary="Get x.", tags=["things"])}})
 
@@ -132,7 +132,7 @@ def test_yaml_means_what_json_means() -> None:
     same: *ok
     """
     ok = {"a": "0o7", "b": "1", "c": 1, "d": -1500.0, "e": None, "f": True, "g": "0x1F", "h": "5"}
-    assert read_yaml(text) == {
+    assert read_yaml_text(text) == {
         "no": "no", "date": "2020-01-01", "time": "12:30", "200": ok,
         "merged": {**ok, "a": "mine"}, "same": ok,
     }  # fmt: skip
@@ -153,7 +153,7 @@ VALUES = st.recursive(
 
 @given(value=VALUES)
 def test_what_is_written_as_yaml_is_read_as_it_was(value: Any) -> None:
-    assert read_yaml(yaml.safe_dump(value)) == value
+    assert read_yaml_text(yaml.safe_dump(value)) == value
 
 
 async def test_operations_without_an_id_are_named_by_method_and_path(box: Toolbox) -> None:

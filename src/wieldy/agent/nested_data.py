@@ -61,7 +61,7 @@ def _fill_text(text: str, mappings: Mapping[str, Any]) -> Any:
     )
 
 
-def split_path(path: str, style: PathStyle = "dot") -> list[str | int]:
+def split_key_path(path: str, style: PathStyle = "dot") -> list[str | int]:
     """The steps of a path: keys, indexes, and `*` for every index.
 
     Dot paths are `l[0].k`, `l[*].k` and `a["b.c"]`; slash paths are `l/0/k` with or without
@@ -98,7 +98,7 @@ def _dot_step(quoted: str | None, index: str | None, key: str | None) -> str | i
 def find_values(data: Any, path: str, style: PathStyle = "dot") -> list[Any] | None:
     """The values at a path, several if it has a star; None if a value is missing."""
     found = [data]
-    for step in split_path(path, style):
+    for step in split_key_path(path, style):
         found = [inner for each in found for inner in _step_into(each, step)]
         if not found or any(each is _MISSING for each in found):
             return None

@@ -10,7 +10,7 @@ from wieldy.wire.anthropic import provider_name
 from .content_parts import Media, Part, plain_text, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import anthropic_format
-from .request_body import add_options, argument_object, as_list, sent_options, tool_definitions
+from .request_body import add_options, argument_object, request_tools, sent_options, wrap_in_list
 
 FORM = "anthropic"
 # The API requires a limit in every request.
@@ -25,7 +25,7 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
     body: dict[str, Any] = {"model": model, "max_tokens": DEFAULT_MAX_TOKENS, "messages": messages}
     if system:
         body["system"] = system
-    tools = tool_definitions(request, "anthropic")
+    tools = request_tools(request, "anthropic")
     if tools:
         body["tools"] = tools
     wanted = anthropic_format(request.output_schema) if official else None
@@ -33,7 +33,7 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
         body["output_config"] = {"format": {"type": "json_schema", "schema": wanted}}
     body = add_options(body, sent_options(request), _NAMES)
     if "stop_sequences" in body:
-        body["stop_sequences"] = as_list(body["stop_sequences"])
+        body["stop_sequences"] = wrap_in_list(body["stop_sequences"])
     return {**body, "stream": True}
 
 

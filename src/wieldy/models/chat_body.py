@@ -10,7 +10,7 @@ from wieldy.wire.openai import provider_name
 
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import openai_format
-from .request_body import add_options, sent_options, tool_definitions
+from .request_body import add_options, request_tools, sent_options
 
 FORM = "openai"
 # Newer OpenAI models refuse `max_tokens`. Other servers know only that name.
@@ -39,7 +39,7 @@ def write_chat(model: str, request: ModelRequest, official: bool) -> dict[str, A
 def chat_body(model: str, request: ModelRequest) -> dict[str, Any]:
     """The model, the messages, and the tools if there are any."""
     body: dict[str, Any] = {"model": model, "messages": chat_messages(request.turns)}
-    tools = tool_definitions(request, "openai")
+    tools = request_tools(request, "openai")
     return {**body, "tools": tools} if tools else body
 
 

@@ -11,7 +11,7 @@ from wieldy.wire.gemini import provider_name
 from .content_parts import Media, Part, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import gemini_format
-from .request_body import add_options, argument_object, as_list, sent_options, tool_definitions
+from .request_body import add_options, argument_object, request_tools, sent_options, wrap_in_list
 
 FORM = "gemini"
 _SYSTEM = ("system", "developer")
@@ -33,7 +33,7 @@ def write_gemini(model: str, request: ModelRequest, official: bool) -> dict[str,
     body: dict[str, Any] = {"contents": contents}
     if system:
         body["systemInstruction"] = {"parts": system}
-    tools = tool_definitions(request, "gemini")
+    tools = request_tools(request, "gemini")
     if tools:
         body["tools"] = [{"functionDeclarations": tools}]
     options = {_NAMES.get(name) or to_camel(name): v for name, v in sent_options(request).items()}
@@ -42,7 +42,7 @@ def write_gemini(model: str, request: ModelRequest, official: bool) -> dict[str,
     rest = {name: value for name, value in options.items() if name not in _TOP}
     settings = add_options(settings, rest)
     if "stopSequences" in settings:
-        settings["stopSequences"] = as_list(settings["stopSequences"])
+        settings["stopSequences"] = wrap_in_list(settings["stopSequences"])
     body = add_options(body, top)
     return {**body, "generationConfig": settings} if settings else body
 

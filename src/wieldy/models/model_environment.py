@@ -9,7 +9,7 @@ from wieldy.core.names import find_near_names
 from wieldy.core.secrets.secret import Secret, reveal_secret
 
 from .api import Api
-from .settings import ModelSettings, check_address, same_server
+from .settings import ModelSettings, check_model_address, same_server
 
 NUMBER_VARIABLES = {
     "connect_timeout": ("WIELDY_MODEL_CONNECT_TIMEOUT", float),
@@ -36,7 +36,7 @@ def read_settings(api: Api, given: Mapping[str, Any]) -> ModelSettings:
     chosen = {name: value for name, value in given.items() if value is not None}
     expected = _first_variable(api.address_variables) or api.address
     chosen["base_url"] = chosen.get("base_url") or expected
-    check_address(chosen["base_url"])
+    check_model_address(chosen["base_url"])
     key = reveal_secret(chosen.pop("api_key", None)) or ""
     if not key and any(same_server(chosen["base_url"], own) for own in (expected, api.address)):
         key = _first_variable(api.key_variables)

@@ -22,7 +22,7 @@ class NoTools:
         return None
 
 
-def tool_definitions(request: ModelRequest, provider: ProviderFormat) -> list[dict[str, Any]]:
+def request_tools(request: ModelRequest, provider: ProviderFormat) -> list[dict[str, Any]]:
     """The request's tools in a provider's format."""
     if request.tools is None:
         return []
@@ -53,7 +53,7 @@ def add_options(
     return whole
 
 
-def as_list(value: Any) -> list[Any]:
+def wrap_in_list(value: Any) -> list[Any]:
     """A list as it is, or any other value as the only item of a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 

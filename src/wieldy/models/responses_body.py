@@ -10,7 +10,7 @@ from .chat_body import argument_text
 from .content_parts import Media, Part, plain_text, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import openai_format
-from .request_body import add_options, sent_options, tool_definitions
+from .request_body import add_options, request_tools, sent_options
 
 FORM = "openai-responses"
 _NAMES = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
@@ -24,7 +24,7 @@ def write_responses(model: str, request: ModelRequest, official: bool) -> dict[s
     supports.
     """
     body: dict[str, Any] = {"model": model, "input": response_items(request.turns)}
-    tools = tool_definitions(request, "openai-responses")
+    tools = request_tools(request, "openai-responses")
     if tools:
         body["tools"] = tools
     wanted = openai_format(request.output_schema) if official else None

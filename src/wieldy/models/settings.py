@@ -42,7 +42,7 @@ class ModelSettings:
                 raise ValueError(f"{name} is a number above 0, not {value!r}")
         if not isinstance(self.retries, int) or self.retries < 0:
             raise ValueError(f"retries is a whole number from 0 on, not {self.retries!r}")
-        check_address(self.base_url)
+        check_model_address(self.base_url)
         if self.api_key is not None and not _HEADER.fullmatch(self.api_key.get_secret_value()):
             raise ValueError("api_key has characters in it that no HTTP header can hold")
 
@@ -58,7 +58,7 @@ def same_server(one: str, other: str) -> bool:
     return _server_of(one) == _server_of(other)
 
 
-def check_address(url: str) -> None:
+def check_model_address(url: str) -> None:
     """Refuse a text that is no address, and an address with a password, as addresses are shown."""
     try:
         parts = urlsplit(url)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from .operation_arguments import Body, is_json, plain_media
-from .style import form_pairs, plain_text
+from .style import form_pairs, parameter_text
 
 _NOT_GIVEN: Any = object()
 
@@ -76,7 +76,7 @@ def _write_part(body: Body, field: str, value: Any) -> bytes:
 
 
 def _plain_octets(value: Any) -> bytes:
-    return plain_text(value).encode("utf-8", "replace")
+    return parameter_text(value).encode("utf-8", "replace")
 
 
 def _value_octets(value: Any) -> tuple[bytes, str | None]:

@@ -62,7 +62,7 @@ def accepted_types(operation: Operation) -> str:
     return ", ".join(sorted(printable, key=lambda each: not is_json(plain_media(each)))) or "*/*"
 
 
-def output_schema(operation: Operation) -> dict[str, Any] | None:
+def response_schema(operation: Operation) -> dict[str, Any] | None:
     """The schema of a successful response, if it is JSON and the document has one."""
     success = _success_response(operation)
     content = success.child("content") if success is not None else None

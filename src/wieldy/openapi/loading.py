@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from wieldy.core.arguments.conversion import parse_json
-from wieldy.core.arguments.yaml_reader import read_yaml
+from wieldy.core.arguments.yaml_reader import read_yaml_text
 from wieldy.core.errors import DocumentError, ServiceError
 from wieldy.core.network.http_client import Client
 
@@ -111,10 +111,10 @@ def parse(shown: str, text: str) -> Any:
             except ValueError as error:
                 problem = error
             try:
-                return read_yaml(text)
+                return read_yaml_text(text)
             except ValueError:
                 raise DocumentError(shown, f"it is not JSON: {problem}") from problem
-        return read_yaml(text)
+        return read_yaml_text(text)
     except DocumentError:
         raise
     except RecursionError:

@@ -14,7 +14,7 @@ from wieldy.core.network.http_client import Client
 from wieldy.core.tool import Permission, Tool
 
 from .document import Document
-from .http_response import output_schema
+from .http_response import response_schema
 from .loading import Source, load_document
 from .operation import Operation, read_operations
 from .references import Consent, gather_documents
@@ -150,7 +150,7 @@ def _make_tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str
         description=operation.description,
         tags=(*tags, *operation.tags),
         input_schema=endpoint.input_schema,
-        output_schema=partial(output_schema, operation),
+        output_schema=partial(response_schema, operation),
         # HTTP defines these traits of its methods, and says nothing about the effect of a POST.
         read_only=method in ("GET", "HEAD") or None,
         idempotent=method in _IDEMPOTENT or None,

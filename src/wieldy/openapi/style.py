@@ -48,9 +48,9 @@ def in_header(parameter: OperationParameter, value: Any) -> str:
     elif isinstance(value, Mapping):
         text = ",".join(_joined_pairs(value, "=" if parameter.explode else ","))
     elif isinstance(value, list | tuple):
-        text = ",".join(map(plain_text, value))
+        text = ",".join(map(parameter_text, value))
     else:
-        text = plain_text(value)
+        text = parameter_text(value)
     return header_text(parameter.argument, text)
 
 
@@ -68,7 +68,7 @@ def header_text(name: str, text: str) -> str:
     return text.strip(" ")
 
 
-def plain_text(value: Any) -> str:
+def parameter_text(value: Any) -> str:
     """A value as text: `true`, `3`, and JSON for objects and lists."""
     if isinstance(value, str):
         return value
@@ -87,11 +87,14 @@ def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
     if isinstance(value, list | tuple) and encoding.get("explode") is False:
         separator = _SEPARATORS.get(str(style), ",")
         return [
-            (_encode_name(name), separator.join(quote(plain_text(each), safe="") for each in value))
+            (
+                _encode_name(name),
+                separator.join(quote(parameter_text(each), safe="") for each in value),
+            )
         ]
     if isinstance(value, list | tuple):
-        return [(_encode_name(name), quote(plain_text(each), safe="")) for each in value]
-    return [(_encode_name(name), quote(plain_text(value), safe=""))]
+        return [(_encode_name(name), quote(parameter_text(each), safe="")) for each in value]
+    return [(_encode_name(name), quote(parameter_text(value), safe=""))]
 
 
 def _path_text(parameter: OperationParameter, value: Any) -> str:
@@ -100,11 +103,13 @@ def _path_text(parameter: OperationParameter, value: Any) -> str:
         return _encode_text(_media_text(parameter, value))
     if isinstance(value, Mapping):
         joint = "=" if parameter.explode else ","
-        items = [f"{_encode_text(k)}{joint}{_encode_text(plain_text(v))}" for k, v in value.items()]
+        items = [
+            f"{_encode_text(k)}{joint}{_encode_text(parameter_text(v))}" for k, v in value.items()
+        ]
     elif isinstance(value, list | tuple):
-        items = [_encode_text(plain_text(each)) for each in value]
+        items = [_encode_text(parameter_text(each)) for each in value]
     else:
-        items = [_encode_text(plain_text(value))]
+        items = [_encode_text(parameter_text(value))]
     if not any(items):
         return ""
     if style == "label":
@@ -120,13 +125,15 @@ def _path_text(parameter: OperationParameter, value: Any) -> str:
 def _form_style(parameter: OperationParameter, value: Any, separator: str, safe: str) -> Pairs:
     name = _encode_name(parameter.name)
     if isinstance(value, Mapping) and parameter.explode:
-        return [(_encode_name(str(k)), quote(plain_text(v), safe=safe)) for k, v in value.items()]
+        return [
+            (_encode_name(str(k)), quote(parameter_text(v), safe=safe)) for k, v in value.items()
+        ]
     if isinstance(value, Mapping):
-        flat = [text for k, v in value.items() for text in (str(k), plain_text(v))]
+        flat = [text for k, v in value.items() for text in (str(k), parameter_text(v))]
         return [(name, separator.join(quote(text, safe=safe) for text in flat))]
     if not isinstance(value, list | tuple):
-        return [(name, quote(plain_text(value), safe=safe))]
-    texts = [quote(plain_text(each), safe=safe) for each in value]
+        return [(name, quote(parameter_text(value), safe=safe))]
+    texts = [quote(parameter_text(each), safe=safe) for each in value]
     if parameter.explode:
         return [(name, text) for text in texts]
     return [(name, separator.join(texts))] if texts else []
@@ -143,7 +150,7 @@ def _deep_object(name: str, value: Any) -> Pairs:
         elif isinstance(here, list | tuple):
             rest = [(key, each) for each in here] + rest
         else:
-            pairs.append((key, plain_text(here)))
+            pairs.append((key, parameter_text(here)))
     return pairs
 
 
@@ -153,7 +160,7 @@ def _media_text(parameter: OperationParameter, value: Any) -> str:
 
 
 def _joined_pairs(value: Mapping[str, Any], joint: str) -> list[str]:
-    return [f"{name}{joint}{plain_text(each)}" for name, each in value.items()]
+    return [f"{name}{joint}{parameter_text(each)}" for name, each in value.items()]
 
 
 def _encode_name(name: str) -> str:
@@ -166,8 +173,12 @@ def _encode_text(text: str) -> str:
 
 def _value_texts(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        return [*map(str, value), *map(plain_text, value.values())]
-    return list(map(plain_text, value)) if isinstance(value, list | tuple) else [plain_text(value)]
+        return [*map(str, value), *map(parameter_text, value.values())]
+    return (
+        list(map(parameter_text, value))
+        if isinstance(value, list | tuple)
+        else [parameter_text(value)]
+    )
 
 
 def _is_step(text: str) -> bool:

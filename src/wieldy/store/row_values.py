@@ -268,7 +268,7 @@ def _plain_value(value: Any) -> Any:
     )
 
 
-def write_json(value: Any) -> str:
+def to_ascii_json(value: Any) -> str:
     """A value as JSON in ASCII; raises if its objects can't be read."""
     return "".join(_encode(value, 0))
 

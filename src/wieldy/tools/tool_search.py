@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wieldy.core.choices import ProviderFormat
 from wieldy.core.context import Context
-from wieldy.core.discovery.parameter_names import parameter_names
+from wieldy.core.discovery.parameter_names import visible_parameters
 from wieldy.core.discovery.search_words import split_words
 from wieldy.core.discovery.session_listing import (
     LOAD_TOOL,
@@ -303,5 +303,5 @@ def _tell_unknown(near: Sequence[str]) -> str:
 def _summarize_tool(tool: Tool) -> dict[str, Any]:
     line = visible_line(tool.description.partition("\n")[0], _LONGEST_LINE)
     facts = {"name": provider_name(tool.name), "description": line}
-    names = parameter_names(tool)[:_MOST_PARAMETERS]
+    names = visible_parameters(tool)[:_MOST_PARAMETERS]
     return {**facts, "parameters": [visible_line(name, 60) for name in names]} if names else facts

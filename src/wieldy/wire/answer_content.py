@@ -59,7 +59,7 @@ def is_failure(outcome: Outcome) -> bool:
     return outcome.status not in (Status.OK, Status.PENDING)
 
 
-def in_words(block: Block) -> str:
+def block_in_words(block: Block) -> str:
     """A block as text; a picture, sound or other block becomes its name in brackets."""
     if isinstance(block, Text):
         return block.text

@@ -8,7 +8,14 @@ from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
-from .answer_content import answer_blocks, as_image, in_order, in_words, is_failure, make_encodable
+from .answer_content import (
+    answer_blocks,
+    as_image,
+    block_in_words,
+    in_order,
+    is_failure,
+    make_encodable,
+)
 from .assistant_message import Pieces, add_counts, plain_copy, read_counts
 from .call_assembly import Assembly
 from .incoming_calls import Tools, find_name, make_call
@@ -264,7 +271,7 @@ def _content_part(block: Block) -> dict[str, Any]:
         return {"type": "image", "source": _base64_source(image.data, image.mime_type)}
     if isinstance(block, Resource) and block.data and block.mime_type == "application/pdf":
         return {"type": "document", "source": _base64_source(block.data, block.mime_type)}
-    return {"type": "text", "text": in_words(block)}
+    return {"type": "text", "text": block_in_words(block)}
 
 
 def _base64_source(data: str, mime_type: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.tool import Tool
 
-from .answer_content import answer_blocks, in_order, in_words, is_failure, make_encodable
+from .answer_content import answer_blocks, block_in_words, in_order, is_failure, make_encodable
 from .assistant_message import add_counts, plain_copy, read_counts
 from .call_assembly import Assembly, Growing
 from .incoming_calls import Tools, find_name, make_call
@@ -271,7 +271,7 @@ def _function_response(outcome: Outcome) -> dict[str, Any]:
     call, shown = outcome.call, answer_blocks(outcome)
     # The name of an unknown tool is sent back as it was received.
     unknown = isinstance(outcome.error, ToolNotFound)
-    words = "\n".join(in_words(block) for block in shown if _inline_data(block) is None)
+    words = "\n".join(block_in_words(block) for block in shown if _inline_data(block) is None)
     key, value = (
         ("error", words)
         if is_failure(outcome)

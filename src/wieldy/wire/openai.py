@@ -8,7 +8,7 @@ from wieldy.core.block import Audio, Block
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
-from .answer_content import answer_blocks, as_image, data_url, in_order, in_words
+from .answer_content import answer_blocks, as_image, block_in_words, data_url, in_order
 from .assistant_message import Pieces, plain_copy, read_counts
 from .call_assembly import Assembly, Growing
 from .incoming_calls import Tools, find_name, make_call
@@ -70,7 +70,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
         for block in answer_blocks(outcome):
             part = _media_part(block)
             if part is None:
-                words.append(in_words(block))
+                words.append(block_in_words(block))
             else:
                 words.append(f"[{block.type} in the next user message]")
                 label = f"From {outcome.call.tool} ({call_id}):"

@@ -7,7 +7,7 @@ from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
-from .answer_content import answer_blocks, as_image, data_url, in_order, in_words
+from .answer_content import answer_blocks, as_image, block_in_words, data_url, in_order
 from .assistant_message import plain_copy, read_counts
 from .call_assembly import Assembly, Growing
 from .incoming_calls import Tools, find_name, make_call
@@ -249,4 +249,4 @@ def _output_part(block: Block) -> Item:
     if isinstance(block, Resource) and block.data and block.mime_type == "application/pdf":
         url = f"data:{block.mime_type};base64,{block.data}"
         return {"type": "input_file", "filename": block.name or "file.pdf", "file_data": url}
-    return {"type": "input_text", "text": in_words(block)}
+    return {"type": "input_text", "text": block_in_words(block)}

@@ -13,7 +13,7 @@ from tests.agent.runs.test_resuming import NOTE, REFUND, interrupted, yes
 from wieldy import Call, Secret
 from wieldy.agent import Agent, ChatSessionExtension, StateRefused
 from wieldy.agent.output.output_form import OutputForm
-from wieldy.agent.output.output_record import read_output, write_output
+from wieldy.agent.output.output_record import read_recorded_output, write_output
 from wieldy.agent.runs.run_values import read_turn, write_turn
 from wieldy.core.call import Outcome, Status
 from wieldy.models.chat_body import chat_messages
@@ -44,7 +44,7 @@ from wieldy.testing import ScriptedModel
     ],
 )
 def test_an_output_comes_back_as_it_was(output: Any) -> None:
-    again = read_output(json.loads(json.dumps(write_output(output))))
+    again = read_recorded_output(json.loads(json.dumps(write_output(output))))
 
     assert OutputForm(again).describe() == OutputForm(output).describe()
     assert OutputForm(again).kind == OutputForm(output).kind
@@ -56,10 +56,10 @@ def test_a_model_that_is_not_found_again_is_asked_for_by_its_schema() -> None:
     class Local(BaseModel):
         name: str
 
-    again = read_output(json.loads(json.dumps(write_output(Local))))
+    again = read_recorded_output(json.loads(json.dumps(write_output(Local))))
 
     assert OutputForm(again).read_data('{"name": "Emma"}') == {"name": "Emma"}
-    nested = read_output(json.loads(json.dumps(write_output({"who": (Local, "who")}))))
+    nested = read_recorded_output(json.loads(json.dumps(write_output({"who": (Local, "who")}))))
     assert OutputForm(nested).describe() == OutputForm({"who": (Local, "who")}).describe()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wieldy import Argument, Context, Tool
-from wieldy.core.discovery.parameter_names import parameter_names
+from wieldy.core.discovery.parameter_names import visible_parameters
 
 
 def plain(city: str, context: Context, *rest: str, days: int = 1, **more: Any) -> None: ...
@@ -43,7 +43,7 @@ def wrapped(*args: Any, **kwargs: Any) -> None: ...
 def test_names_are_those_that_the_schema_would_have(
     function: Callable[..., Any], names: list[str]
 ) -> None:
-    assert parameter_names(Tool(function, name="f")) == names
+    assert visible_parameters(Tool(function, name="f")) == names
 
 
 def test_presets_and_hidden_arguments_are_left_out_and_new_names_are_used() -> None:
@@ -52,8 +52,8 @@ def test_presets_and_hidden_arguments_are_left_out_and_new_names_are_used() -> N
         arguments={"city": Argument(name="town"), "days": Argument(hidden=True)}
     )
 
-    assert parameter_names(tool) == ["city"]
-    assert parameter_names(other) == ["town"]
+    assert visible_parameters(tool) == ["city"]
+    assert visible_parameters(other) == ["town"]
 
 
 @pytest.mark.parametrize("properties", [None, {}, {"a": {}, "b": True}])
@@ -62,4 +62,4 @@ def test_a_given_schema_says_its_names(properties: dict[str, Any] | None) -> Non
 
     tool = Tool(lambda **given: None, name="f", input_schema=schema)
 
-    assert parameter_names(tool) == list(properties or {})
+    assert visible_parameters(tool) == list(properties or {})

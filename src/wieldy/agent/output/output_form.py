@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
-from wieldy.agent.nested_data import PathStyle, split_path
+from wieldy.agent.nested_data import PathStyle, split_key_path
 from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.wire.structured.json_document import StructuredError
 from wieldy.wire.structured.json_validation import check_model, check_schema, model_schema
 from wieldy.wire.structured.structured_stream import StructuredStream
 
 from .output_model import make_model
-from .output_text import describe_output, describe_schema, expand_type
+from .output_text import describe_output, expand_type, schema_instruction
 from .type_words import read_type
 
 Kind = Literal["text", "json"]
@@ -62,7 +62,7 @@ class OutputForm:
         if self.kind == "text":
             return self.note
         schema = self._schema
-        text = describe_output(self._shape) if schema is None else describe_schema(schema)
+        text = describe_output(self._shape) if schema is None else schema_instruction(schema)
         return "\n".join(filter(None, (text, self.note)))
 
     def open_stream(self, path_style: PathStyle = "dot") -> StructuredStream:
@@ -105,7 +105,7 @@ class OutputForm:
     def has_path(self, path: str, style: PathStyle = "dot") -> bool:
         """Whether the form has a value at this path."""
         try:
-            steps = split_path(path, style)
+            steps = split_key_path(path, style)
         except ValueError:
             return False
         shape = self._schema_shape(self._schema) if self._schema else self._shape

@@ -36,20 +36,20 @@ def write_output(output: Any) -> Any:
     return _write_type(output)
 
 
-def read_output(data: Any, nested: bool = False) -> Any:
+def read_recorded_output(data: Any, nested: bool = False) -> Any:
     """The slot that was written; `LostType` if a class no longer exists."""
     ((kind, held),) = data.items()
     match kind:
         case "pair":
-            return tuple(read_output(each, nested) for each in held)
+            return tuple(read_recorded_output(each, nested) for each in held)
         case "object":
-            return {key: read_output(each, True) for key, each in held}
+            return {key: read_recorded_output(each, True) for key, each in held}
         case "list":
-            return [read_output(each, True) for each in held]
+            return [read_recorded_output(each, True) for each in held]
         case "words":
             return read_type(held)
         case "generic":
-            return _join_types(held[0], tuple(read_output(each, True) for each in held[1]))
+            return _join_types(held[0], tuple(read_recorded_output(each, True) for each in held[1]))
         case "class":
             return _find_class(held, nested)
     return held
@@ -96,5 +96,5 @@ def _find_class(place: Mapping[str, Any], nested: bool) -> Any:
     if isinstance(found, type):
         return found
     if "schema" in place:
-        return read_output(place["shape"]) if nested else dict(place["schema"])
+        return read_recorded_output(place["shape"]) if nested else dict(place["schema"])
     raise LostType(f"{place['module']}.{place['name']}")

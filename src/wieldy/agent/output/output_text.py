@@ -20,7 +20,7 @@ def describe_output(shape: Any) -> str:
     return f"{_HEAD}\n{structure_text(shape)}"
 
 
-def describe_schema(schema: Mapping[str, Any]) -> str:
+def schema_instruction(schema: Mapping[str, Any]) -> str:
     """The instruction to the model for an answer that fits a JSON Schema."""
     return f"{_SCHEMA_HEAD}\n{json.dumps(schema, ensure_ascii=False, indent=2)}"
 

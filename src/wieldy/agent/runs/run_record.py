@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from wieldy.agent.output.data_formatter import DataFormatter
-from wieldy.agent.output.output_record import LostType, read_output, write_output
+from wieldy.agent.output.output_record import LostType, read_recorded_output, write_output
 from wieldy.agent.prompt import Prompt
 from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
@@ -16,15 +16,15 @@ from wieldy.agent.subagents.nesting import read_nesting
 from wieldy.core.run_errors import StateRefused
 from wieldy.core.secrets.secret import redact_data
 from wieldy.models.model import Reply
-from wieldy.store.row_values import write_json
+from wieldy.store.row_values import to_ascii_json
 
 from .run_values import (
     Form,
     call_secrets,
-    plain_value,
-    read_call,
     read_outcome,
+    read_run_call,
     read_turn,
+    to_json_data,
     write_call,
     write_outcome,
     write_turn,
@@ -66,10 +66,10 @@ class StepWriter:
         for secrets in partial.values():
             self._secrets += tuple(secrets)
         try:
-            body = write_json(self._collect_changes(state, partial, lambda value: value))
+            body = to_ascii_json(self._collect_changes(state, partial, lambda value: value))
         except Exception:
             # A value is other people's code that fails. It becomes text, and the rest is kept.
-            body = write_json(self._collect_changes(state, partial, plain_value))
+            body = to_ascii_json(self._collect_changes(state, partial, to_json_data))
         self._turns, self._logs = len(state.turns), len(state.logs)
         asked = self._cover_secrets(write_request(request)) if whole_request else None
         body = self._cover_secrets(body)
@@ -115,7 +115,7 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     for name in _SCALARS:
         # A run that an earlier version wrote lacks some of these values.
         setattr(state, name, last.get(name, getattr(state, name)))
-    state.calls = [read_call(call) for call in last["calls"]]
+    state.calls = [read_run_call(call) for call in last["calls"]]
     state.partial = frozenset(last["partial"])
     known = {call.id: call for call in state.calls}
     state.answered = [read_outcome(known[each["id"]], each) for each in last["answered"]]
@@ -147,7 +147,7 @@ def read_request(
 ) -> Request:
     """The original request of an agent, with the agent's current model, tools and handlers."""
     try:
-        output = read_output(data["output"])
+        output = read_recorded_output(data["output"])
     except LostType as error:
         raise StateRefused(
             f"The answer should be of the type {error}, which is not found in this process. "

@@ -26,7 +26,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
 Form = Callable[[Any], Any]
 
 
-def plain_value(value: Any) -> Any:
+def to_json_data(value: Any) -> Any:
     """A value as JSON data; objects that JSON can't express become text."""
     return json.loads(to_column(value))
 
@@ -34,7 +34,7 @@ def plain_value(value: Any) -> Any:
 # Turns
 
 
-def write_turn(turn: Turn, form: Form = plain_value) -> dict[str, Any]:
+def write_turn(turn: Turn, form: Form = to_json_data) -> dict[str, Any]:
     """A turn as JSON; a model's own message is unchanged."""
     if isinstance(turn, Said):
         return {"said": turn.role, "content": form(turn.content)}
@@ -65,7 +65,7 @@ def read_turn(data: Mapping[str, Any]) -> Turn:
         data["reply"],
         data["raw"],
         data["text"],
-        [read_call(call) for call in data["calls"]],
+        [read_run_call(call) for call in data["calls"]],
         thinking=data["thinking"],
         usage=None if usage is None else Usage(**usage, raw={}),
         finish_reason=data["finish_reason"],
@@ -93,7 +93,7 @@ def _read_answer(data: Mapping[str, Any]) -> Outcome:
 # Calls
 
 
-def write_call(call: Call, form: Form = plain_value) -> dict[str, Any]:
+def write_call(call: Call, form: Form = to_json_data) -> dict[str, Any]:
     """A call as JSON."""
     return {
         "id": call.id,
@@ -105,7 +105,7 @@ def write_call(call: Call, form: Form = plain_value) -> dict[str, Any]:
     }
 
 
-def read_call(data: Mapping[str, Any]) -> Call:
+def read_run_call(data: Mapping[str, Any]) -> Call:
     """The call that was written, with the same id."""
     return Call(
         data["tool"],

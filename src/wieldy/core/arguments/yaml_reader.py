@@ -22,7 +22,7 @@ _WORDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def read_yaml(text: str) -> Any:
+def read_yaml_text(text: str) -> Any:
     """The only document in a YAML text; `ValueError` if it can't be read."""
     try:
         return _Reader().read(yaml.parse(text, Loader=_LOADER))

@@ -17,7 +17,7 @@ class NamedParameters(Protocol):
         """The names, in order."""
 
 
-def parameter_names(tool: Tool) -> list[str]:
+def visible_parameters(tool: Tool) -> list[str]:
     """The names that a model sees, as far as they are known without the schema."""
     given = tool.given_schema
     if given is None:

@@ -8,7 +8,7 @@ from heapq import heapify, heappop
 from wieldy.core.registry import Registry
 from wieldy.core.tool import Tool
 
-from .parameter_names import parameter_names
+from .parameter_names import visible_parameters
 
 # How much a word counts in each part of a tool, and how many words such a part usually has: in a
 # longer one each word counts less.
@@ -112,7 +112,7 @@ class Index:
             (_TAGS, tool.tags),
             (_FIRST_LINE, (first,)),
             (_DESCRIPTION, (rest,)),
-            (_PARAMETERS, parameter_names(tool)),
+            (_PARAMETERS, visible_parameters(tool)),
         ):
             _count_uses(uses, texts, weight, usual)
         for word, used in uses.items():

@@ -40,7 +40,7 @@ def given_schema(tool: Tool, given: Schema) -> Schema:
     }
 
 
-def check_schema(json_schema: Any) -> Schema:
+def check_given_schema(json_schema: Any) -> Schema:
     """A schema that a user gave, or `TypeError` if it is none."""
     if not isinstance(json_schema, Mapping):
         raise TypeError(f"json_schema must be a dict, not {type(json_schema).__name__}")

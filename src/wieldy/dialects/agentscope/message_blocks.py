@@ -73,7 +73,7 @@ def show_block(block: Block) -> Content:
     return text_block(str(block.to_dict()))
 
 
-def read_content(content: Mapping[str, Any]) -> Block:
+def read_message_block(content: Mapping[str, Any]) -> Block:
     """A block of AgentScope as one of Wieldy."""
     kind, source = content.get("type"), content.get("source") or {}
     if kind in ("image", "audio") and source.get("type") == "url":

@@ -14,7 +14,13 @@ from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
-from .function_schema import Schema, check_schema, extend_schema, function_schema, given_schema
+from .function_schema import (
+    Schema,
+    check_given_schema,
+    extend_schema,
+    function_schema,
+    given_schema,
+)
 from .function_tools import extend_tool, gives_one, with_schema
 from .message_blocks import ToolUseBlock
 from .read_only import ReadOnlyDict, make_read_only
@@ -205,7 +211,7 @@ class Registrations:
             case "preset_kwargs":
                 plain = plain.replace(presets=value)
             case "json_schema":
-                given = check_schema(value)
+                given = check_given_schema(value)
                 if given["function"]["name"] != registered.name:
                     raise ValueError(f"the schema must have the name {registered.name!r}")
                 plain = with_schema(plain, given)

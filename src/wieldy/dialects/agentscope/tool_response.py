@@ -9,7 +9,7 @@ from typing import Any
 
 from wieldy.core.block import Block, RepeatingText, Showable, Text, to_blocks
 
-from .message_blocks import Content, read_content, show_block, text_block
+from .message_blocks import Content, read_message_block, show_block, text_block
 
 
 def _unique_timestamp() -> str:
@@ -31,7 +31,7 @@ class ToolResponse(Showable):
     def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
         """The new parts of the response as blocks, for callers that know nothing of responses."""
         before = next((block for block in reversed(shown) if isinstance(block, Chunk)), None)
-        others = [read_content(item) for item in self.content if item.get("type") != "text"]
+        others = [read_message_block(item) for item in self.content if item.get("type") != "text"]
         new = others if before is None else others[before.others :]
         return (Chunk(self, before, len(others), len(new)), *new)
 

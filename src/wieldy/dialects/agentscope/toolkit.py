@@ -20,7 +20,7 @@ from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox, own_box
 
 from .background_tasks import BackgroundTasks
-from .function_schema import check_schema
+from .function_schema import check_given_schema
 from .function_tools import make_tool, name_bound
 from .mcp_clients import MCPClientBase
 from .mcp_function import MCPToolFunction
@@ -73,7 +73,7 @@ class Toolkit:
         async_execution: bool = False,
     ) -> None:
         """Register a function; its schema comes from its signature and docstring, or is given."""
-        given = None if json_schema is None else check_schema(json_schema)
+        given = None if json_schema is None else check_given_schema(json_schema)
         self._known.need_group(group_name)
         function, bound = name_bound(tool_func)
         plain = make_tool(

@@ -31,7 +31,7 @@ def raise_if_failed(result: types.CallToolResult, blocks: list[Block]) -> None:
         raise RemoteFailure(said, blocks)
 
 
-def plain_value(blocks: list[Block]) -> Any:
+def unstructured_value(blocks: list[Block]) -> Any:
     """The value of an answer without structured content: its text, or its blocks."""
     if not blocks:
         return None

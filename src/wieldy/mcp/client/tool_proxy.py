@@ -29,7 +29,13 @@ from .request_extras import (
     RequestExtras,
     calling_client,
 )
-from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
+from .result_content import (
+    blocks_of,
+    meta_of,
+    raise_if_failed,
+    structured_value,
+    unstructured_value,
+)
 from .server_source import Headers, call_headers
 from .tool_listing import read_listing
 
@@ -218,7 +224,7 @@ class Proxy:
         raise_if_failed(result, blocks)
         structured = "structured_content" in result.model_fields_set
         if not structured or result.structured_content is None:
-            return plain_value(blocks)
+            return unstructured_value(blocks)
         value, wrapped = structured_value(result, self._output)
         if wrapped:
             run.note("wrapped", True)

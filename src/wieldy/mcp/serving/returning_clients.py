@@ -12,7 +12,7 @@ from wieldy.core.tool import Tool
 from .offer import Decider
 
 
-async def find_waiting(
+async def find_outcome_so_far(
     box: Any, tool: Tool, call: Call, tell: Callable[[Any], Awaitable[None]]
 ) -> Outcome:
     """How the call stands that a client comes back to: its end, or its receipt.

@@ -56,7 +56,7 @@ from .passing.passed_requests import PassedRequests
 from .progress import Teller
 from .questions import Question
 from .resources import ServedResources, artifacts_of
-from .returning_clients import find_waiting
+from .returning_clients import find_outcome_so_far
 from .tasks.background_calls import TaskTeller, Tell
 from .tasks.served_tasks import ServedTasks
 from .tasks.task_news import TaskNews
@@ -353,7 +353,7 @@ class BoxServer(Server[Any]):
         )
         tool = self._current_offer().get(params.name)
         if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
-            return await find_waiting(self.box, tool, call, tell), tool
+            return await find_outcome_so_far(self.box, tool, call, tell), tool
         offer, scope = self._current_offer(), call.scope
         outcome, tool = await offer.call_telling(call, tell, check_output=self._check_output)
         return await hide_denied_tool(offer, outcome, scope), tool

@@ -15,7 +15,7 @@ from typing import Any
 from wieldy.execution.process_tree import kill_marked
 
 from .sandbox_errors import SandboxUnavailable
-from .sandbox_host import explain_failure
+from .sandbox_host import explain_failed_start
 from .sandbox_limits import ProgramEnd
 from .sandbox_root import account_files, script_path
 from .syscall_filter import make_filter
@@ -173,7 +173,7 @@ class ProgramRun:
         stopped = "output" if self._flooded.is_set() else report["reason"]
         code = exit_code(report, sandboxed=bool(self._plan["wrappers"]))
         if code is None and stopped is None:
-            raise SandboxUnavailable(explain_failure(report["said"], err))
+            raise SandboxUnavailable(explain_failed_start(report["said"], err))
         code = 137 if code is None or stopped is not None else code
         return ProgramEnd(code, stopped, out, err, seconds, report["cpu_ms"], report["peak"])
 

@@ -38,7 +38,7 @@ def find_bubblewrap() -> str:
     return os.path.realpath(found)
 
 
-def explain_failure(said: str, errors: str) -> str:
+def explain_failed_start(said: str, errors: str) -> str:
     """Why bubblewrap could not start a program, and what to do about it."""
     failed = next((line for line in said.splitlines() if '"failed"' in line), "")
     reason = json.loads(failed)["failed"] if failed else errors.strip()[-500:]

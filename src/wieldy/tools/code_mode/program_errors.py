@@ -23,7 +23,7 @@ class ProgramFailed(WieldyError, RuntimeError):
         self.line = line
 
 
-def explain_failure(error: Any, made: int) -> ProgramFailed:
+def explain_program_failure(error: Any, made: int) -> ProgramFailed:
     """The failure of a program, from the sandbox's error and the number of calls made before."""
     said = _cut(error.display("type-msg") if hasattr(error, "display") else str(error))
     frames = error.traceback() if hasattr(error, "traceback") else []

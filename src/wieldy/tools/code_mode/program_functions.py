@@ -13,7 +13,7 @@ from wieldy.wire.cost import estimate_text_tokens
 from wieldy.wire.python_names import RESERVED, python_names
 from wieldy.wire.python_stubs import parameter_names, tool_outline, tool_stub
 
-from .program_values import clean_text, plain_value
+from .program_values import plain_value, replace_surrogates
 
 FIND, DESCRIBE = "find_functions", "describe_function"
 _OWN = frozenset((FIND, DESCRIBE, "asyncio"))
@@ -95,13 +95,15 @@ class ProgramFunctions:
             raise TypeError(f"{FIND}(words, limit=5) takes text, and a limit up to {_MOST_FOUND}")
         found = (self._names.get(tool.name) for tool in self._view.search_all(words))
         names = [name for name in found if name is not None][:limit]
-        return KnownAnswer([clean_text(tool_outline(self._tools[name], name)) for name in names])
+        return KnownAnswer(
+            [replace_surrogates(tool_outline(self._tools[name], name)) for name in names]
+        )
 
     def _describe_function(self, name: Any) -> KnownAnswer:
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             raise TypeError(self.explain_unknown(str(name)))
-        return KnownAnswer(clean_text(tool_stub(tool, name)))
+        return KnownAnswer(replace_surrogates(tool_stub(tool, name)))
 
 
 def _want_call(name: str, tool: Tool, /, *args: Any, **named: Any) -> WantedCall:

@@ -26,15 +26,15 @@ def value_for_program(outcome: Outcome) -> Any:
     """
     value = outcome.value
     if value is None or "covered" in outcome.metadata or _is_shown(outcome):
-        return clean_text(describe_content(outcome)) if outcome.content else None
+        return replace_surrogates(describe_content(outcome)) if outcome.content else None
     if type(value) is str:
-        return clean_text(value)
+        return replace_surrogates(value)
     try:
         return _clean_value(
             value if type(value) in (*_PLAIN, int) else from_column(to_column(value))
         )
     except ValueError:
-        return clean_text(outcome.text)
+        return replace_surrogates(outcome.text)
 
 
 def describe_content(outcome: Outcome) -> str:
@@ -71,7 +71,7 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     return _plain_leaf(value, depth)
 
 
-def clean_text(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """A text without halves of characters, which the sandbox refuses."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -96,9 +96,11 @@ def _clean_value(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise ValueError(_TOO_DEEP)
     if type(value) is str:
-        return clean_text(value)
+        return replace_surrogates(value)
     if type(value) is dict:
-        return {clean_text(key): _clean_value(item, depth + 1) for key, item in value.items()}
+        return {
+            replace_surrogates(key): _clean_value(item, depth + 1) for key, item in value.items()
+        }
     if type(value) is list:
         return [_clean_value(item, depth + 1) for item in value]
     return value

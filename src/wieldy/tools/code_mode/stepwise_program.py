@@ -28,10 +28,10 @@ from wieldy.core.context import Context
 from wieldy.core.permission.waiting_calls import CallsNeeded
 
 from .inner_calls import Foretold, InnerCalls, ended_early
-from .program_errors import ProgramFailed, count_made, explain_failure
+from .program_errors import ProgramFailed, count_made, explain_program_failure
 from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
 from .program_thread import NobodyListens, ProgramThread
-from .program_values import clean_text, plain_value, value_for_program
+from .program_values import plain_value, replace_surrogates, value_for_program
 
 _Answers: TypeAlias = dict[int, ExternalSettledResult]
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -115,7 +115,7 @@ class Program:
                     self._thread.answer(answers)
             return self._thread.result()
         except MontyError as error:
-            raise explain_failure(error, self._count_calls()) from None
+            raise explain_program_failure(error, self._count_calls()) from None
         finally:
             if self._thread.busy:
                 self._end_worker()
@@ -224,11 +224,15 @@ class Program:
         want = None if snapshot.object_id is not None else self._functions.find(name)
         if want is None:
             message = self._functions.explain_unknown(name)
-            return snapshot.resume({"exc_type": "NameError", "message": clean_text(message)})
+            return snapshot.resume(
+                {"exc_type": "NameError", "message": replace_surrogates(message)}
+            )
         try:
             wanted = want(*snapshot.args, **snapshot.kwargs)
         except (TypeError, ValueError) as error:
-            return snapshot.resume({"exc_type": "TypeError", "message": clean_text(str(error))})
+            return snapshot.resume(
+                {"exc_type": "TypeError", "message": replace_surrogates(str(error))}
+            )
         index = self._begun if isinstance(wanted, WantedCall) else -1
         if index >= self._limits.calls:
             raise self._stop(f"it made more than {self._limits.calls:,} calls")
@@ -361,4 +365,4 @@ def _to_result(found: Outcome | KnownAnswer) -> ExternalSettledResult:
     if found.ok:
         return {"return_value": value_for_program(found)}
     kind: Any = _EXCEPTIONS.get(found.status, "RuntimeError")
-    return {"exc_type": kind, "message": clean_text(found.text)}
+    return {"exc_type": kind, "message": replace_surrogates(found.text)}

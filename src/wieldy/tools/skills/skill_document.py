@@ -97,11 +97,11 @@ def _split_front(path: str, text: str) -> tuple[str, str]:
 def _read_front(path: str, front: str) -> Mapping[str, Any]:
     try:
         # YAML comes with an extra, and is loaded by whoever has skills.
-        from wieldy.core.arguments.yaml_reader import read_yaml  # noqa: PLC0415
+        from wieldy.core.arguments.yaml_reader import read_yaml_text  # noqa: PLC0415
     except ImportError as error:
         raise ImportError(f'{error}. Skills need an extra: pip install "wieldy[agent]"') from error
     try:
-        facts = _read_tolerantly(front, read_yaml)
+        facts = _read_tolerantly(front, read_yaml_text)
     except ValueError as error:
         raise SkillError(path, f"its front matter can't be read ({error})") from None
     if not isinstance(facts, Mapping):

@@ -145,7 +145,7 @@ def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [bare, {"type": "null"}], **description}
 
 
-def in_words(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def schema_in_words(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     """A description of the expected value, for a model that does not get its schema."""
     found = resolve_reference(schema, root)
     values = found.get("additionalProperties")

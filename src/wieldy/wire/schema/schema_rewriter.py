@@ -5,7 +5,7 @@ from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
 
-from .keywords import Keywords, allow_null, in_words, note_default, with_note
+from .keywords import Keywords, allow_null, note_default, schema_in_words, with_note
 from .merging import Schema, distinct, flatten_union, fold_schema, join_schemas
 from .schema_change import Lowered, SchemaChange
 from .schema_facts import (
@@ -220,7 +220,7 @@ class Walk:
             "required": [JSON_TEXT],
             **({} if self.target.flagged else {"additionalProperties": False}),
         }
-        note = f"The value as JSON text: {in_words(schema, self.root)}."
+        note = f"The value as JSON text: {schema_in_words(schema, self.root)}."
         said = with_note(schema.get("description"), note)
         return {**(marked if taken else text), "description": note_default(said, schema)}
 

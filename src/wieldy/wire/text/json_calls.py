@@ -17,7 +17,7 @@ from .call_blocks import (
 from .code_fences import FENCE_IN_BLOCK, closes_fence
 from .json_loose import read_loose_json
 from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
-from .text_values import read_json
+from .text_values import read_json_text
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
 # The pattern does not wait for `>`, because the tag may contain quotes.
@@ -122,6 +122,6 @@ def _make_call(item: Any, lookup: Lookup) -> Call | None:
 def _decode_arguments(text: str) -> Any:
     """Arguments, decoded if they were written as JSON inside a JSON string."""
     try:
-        return read_json(text or "{}")
+        return read_json_text(text or "{}")
     except ValueError:
         return None

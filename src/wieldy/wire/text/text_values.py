@@ -119,7 +119,7 @@ def declared_name(name: str, schema: Schema) -> str:
     return same[0] if len(same) == 1 else name
 
 
-def read_json(text: str) -> Any:
+def read_json_text(text: str) -> Any:
     """Read JSON; `ValueError` if the text is not JSON. NaN and too large numbers stay text."""
     try:
         return _DECODER.decode(text)
@@ -172,7 +172,7 @@ def _read_container(word: str, kinds: frozenset[str]) -> Any:
     if word[:1] not in ("[", "{"):
         return None
     try:
-        value = read_json(word)
+        value = read_json_text(word)
     except ValueError:
         return None
     return value if _JSON_TYPES[type(value)] in kinds else None

@@ -149,11 +149,13 @@ class Catalogues:
 
 def make_context(method: str) -> Context:
     """The sender of the current request, as a call that is none of a tool."""
-    channel = SimpleNamespace(call=make_call(method), tool_name=method, deps=None, attempts=1)
+    channel = SimpleNamespace(
+        call=make_request_call(method), tool_name=method, deps=None, attempts=1
+    )
     return Context(cast(Any, channel))
 
 
-def make_call(method: str) -> Call:
+def make_request_call(method: str) -> Call:
     """A call that stands for the sender of the current request."""
     caller = caller_name()
     return Call(method, None, Scope(caller, caller, caller=caller))

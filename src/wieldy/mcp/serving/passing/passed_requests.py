@@ -17,7 +17,7 @@ from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.call_results import complete_result
 from wieldy.mcp.serving.pages import page_after
 
-from .catalogue import Catalogue, Catalogues, Passed, make_call, make_context
+from .catalogue import Catalogue, Catalogues, Passed, make_context, make_request_call
 from .passed_meta import foreign_meta, mark_untrusted
 
 Request = ServerRequestContext[Any, Any]
@@ -163,7 +163,7 @@ class PassedRequests:
         desk = getattr(self._box, "untrusted", None)
         if desk is not None:
             try:
-                await desk.mark(make_call("resources/read"))
+                await desk.mark(make_request_call("resources/read"))
             except StoreError as error:
                 raise MCPError(types.INTERNAL_ERROR, "The store can't be written now.") from error
         return complete_result(made)
