@@ -74,7 +74,7 @@ def test_an_object_is_given_back_and_takes_no_settings() -> None:
         ({"tiemout": 3}, "Did you mean 'timeout'"),
         ({"timeout": 0}, "above 0"),
         ({"silence": "long"}, "above 0"),
-        ({"retries": -1}, "from 0 on"),
+        ({"retries": -1}, "of 0 or more"),
         ({"api_key": "pass-wörd"}, "no HTTP header can hold"),
         ({"api_key": "pass-word\nX: y"}, "no HTTP header can hold"),
         ({"connections": True}, "above 0"),

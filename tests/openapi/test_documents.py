@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -138,8 +139,12 @@ def test_yaml_means_what_json_means() -> None:
     }  # fmt: skip
 
 
+# The writer leaves `0E0` without quotes, because YAML 1.1 has no such number. JSON has.
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=10).filter(
+    lambda text: re.fullmatch(r"-?\d+[eE][-+]?\d+", text) is None
+)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=10),
+    st.none() | st.booleans() | st.integers() | TEXTS,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(

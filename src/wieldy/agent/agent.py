@@ -85,7 +85,7 @@ class BaseAgent(Resuming):
             known = ", ".join(map(repr, STRATEGIES))
             raise ValueError(f"tool_strategy is one of {known}, not {tool_strategy!r}.")
         if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 0:
-            raise ValueError(f"max_rounds is a whole number from 0 on, not {max_rounds!r}.")
+            raise ValueError(f"max_rounds is a whole number of 0 or more, not {max_rounds!r}.")
         self.id = uuid.uuid4().hex
         self.name = self.id[:7] if name is None else name
         self.settings = Settings(parent=settings)

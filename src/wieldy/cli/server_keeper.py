@@ -20,9 +20,8 @@ Connect = Callable[[str], Awaitable[bool]]
 class ServerKeeper:
     """Tries each server by itself, so that one that hangs holds up no other.
 
-    A server that was never added is tried after a pause that doubles. A server that has ended is
-    given a new session, which it would otherwise get with its next call: meanwhile it may have
-    other tools.
+    Pauses between the attempts double. A server that has ended gets a new session now, not with
+    its next call, because its tools may have changed.
 
     Args:
         servers: The servers of the toolbox by name.

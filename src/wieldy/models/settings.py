@@ -41,7 +41,7 @@ class ModelSettings:
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
                 raise ValueError(f"{name} is a number above 0, not {value!r}")
         if not isinstance(self.retries, int) or self.retries < 0:
-            raise ValueError(f"retries is a whole number from 0 on, not {self.retries!r}")
+            raise ValueError(f"retries is a whole number of 0 or more, not {self.retries!r}")
         check_model_address(self.base_url)
         if self.api_key is not None and not _HEADER.fullmatch(self.api_key.get_secret_value()):
             raise ValueError("api_key has characters in it that no HTTP header can hold")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class AppOptions(WebOptions, total=False):
     """What the application takes beside the box and the tokens.
 
-    `metrics` says who may read `/metrics`: with tokens those who administer and otherwise this
-    machine, if nothing is said. With None there is no such page, and nothing is counted.
+    `metrics` says who may read `/metrics`. By default administrators may if there are tokens, and
+    otherwise everybody on this machine. With None there is no such page, and nothing is counted.
     `agents` are agents whose tools the box has; their runs can then be resumed over the API.
     `webhooks` are told what happens on the box's store.
     """

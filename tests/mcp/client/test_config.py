@@ -87,7 +87,7 @@ def test_entries_as_they_are_found_in_the_wild(entry: Any, expected: Any) -> Non
         ({"command": "a", "env": ["b"]}, "env"),
         ({"url": 5}, "url"),
         ({"url": "https://a", "type": "carrier-pigeon"}, "carrier-pigeon"),
-        ({"command": "${input:key}"}, "asks somebody"),
+        ({"command": "${input:key}"}, "would ask a person"),
         ({"command": "a", "envFile": "/no/such/file"}, "envFile"),
     ],
 )

@@ -14,8 +14,8 @@ class Budget:
         cost: How much money, in the currency of the prices.
         seconds: How long the run may work. When it is over, running calls are interrupted, and
             a request to the model is ended. Time in which a run waits for a person does not count.
-        repeats: How many times the same call may be made with the same arguments in a row. The
-            row of each run is its own, also below this one.
+        repeats: How many times the same call may be made with the same arguments in a row. Each
+            run counts its own, also a run inside this one.
 
     Raises:
         ValueError: A bound has a value that it can't have.
@@ -37,7 +37,7 @@ class Budget:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise ValueError(f"Budget: {field.name} is a number from 0 on, not {value!r}")
+                raise ValueError(f"Budget: {field.name} is a number of 0 or more, not {value!r}")
             if field.name not in ("cost", "seconds") and not isinstance(value, int):
                 raise ValueError(f"Budget: {field.name} is a whole number, not {value!r}")
         if self.repeats == 0:

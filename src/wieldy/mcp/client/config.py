@@ -128,7 +128,9 @@ def _value_of(name: str, found: re.Match[str]) -> str:
         return str(Path.home())
     if kind not in (None, "env:"):
         raise InvalidSource(
-            name, f"{found[0]} asks somebody; set an environment variable and write ${{env:NAME}}"
+            name,
+            f"{found[0]} would ask a person for the value, which nobody does here. "
+            "Set an environment variable and write ${env:NAME}",
         )
     value = os.environ.get(variable)
     # As in a shell, the default also replaces a variable that is empty.

@@ -26,8 +26,8 @@ class ServerDetail(ServerHealth):
     """A server in full."""
 
     stderr: PlainText | None = Field(
-        description="The last that its process wrote to stderr; null for a server that is none. "
-        "For administrators."
+        description="The last lines that its process wrote to stderr; null if it wrote nothing or "
+        "has no process here. For administrators."
     )
 
 

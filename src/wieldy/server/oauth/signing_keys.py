@@ -12,8 +12,9 @@ import jwt
 from wieldy.core.errors import ServiceError, WieldyError
 from wieldy.core.network.http_client import Client
 
-# Keys are looked at again after this time, and at most this often for a key that is not known.
+# Keys are fetched again when they are this old.
 _FRESH_SECONDS = 600.0
+# Tokens with unknown keys make us fetch at most this often, with keys at hand and without.
 _RETRY_SECONDS = 30.0
 _FAILED_SECONDS = 2.0
 _LARGEST = 1024 * 1024
