@@ -693,6 +693,11 @@ def test_importing_wieldy_loads_nothing_heavy_and_starts_no_thread() -> None:
     assert loading_faults("import wieldy", HEAVY | RARE) == []
 
 
+def test_what_a_fork_needs_is_registered_in_one_place() -> None:
+    found = [name for name, module in PACKAGE.items() if "register_at_fork" in module.source]
+    assert found == ["wieldy.core.forking"]
+
+
 def test_importing_the_models_and_the_testing_module_loads_no_sdk() -> None:
     assert loading_faults("import wieldy.models, wieldy.testing") == []
 

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from wieldy.core.call import Outcome
+from wieldy.core.forking import renewed_in_child
 from wieldy.core.invoke import outcome_of_exception
 from wieldy.core.limits.limits import parse_size
 from wieldy.core.run import Handler, Middleware, Run, held_places
@@ -385,14 +386,10 @@ def _weak_callbacks(pool: Processes) -> Any:
     return ended, lost
 
 
-_pools: "weakref.WeakSet[Processes]" = weakref.WeakSet()
+def _forget_workers(pool: Processes) -> None:
+    for link in pool._links.values():
+        link.close_here()
+    pool.forget()
 
 
-def _forget_workers() -> None:
-    for pool in list(_pools):
-        for link in pool._links.values():
-            link.close_here()
-        pool.forget()
-
-
-os.register_at_fork(after_in_child=_forget_workers)
+_pools = renewed_in_child(_forget_workers)

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from wieldy.core.forking import renewed_in_child
 
 from .process_tree import kill_marked
 
@@ -136,13 +137,12 @@ def _interpreter_flags() -> list[str]:
     return flags
 
 
-_running: "weakref.WeakSet[SupervisorLink]" = weakref.WeakSet()
+def _forget_link(link: SupervisorLink) -> None:
+    link.forget()
+    _running.discard(link)
 
 
-def _forget_all() -> None:
-    for link in list(_running):
-        link.forget()
-    _running.clear()
+_running = renewed_in_child(_forget_link)
 
 
 def _close_all() -> None:
@@ -150,5 +150,4 @@ def _close_all() -> None:
         link.close()
 
 
-os.register_at_fork(after_in_child=_forget_all)
 atexit.register(_close_all)

@@ -15,6 +15,7 @@ from pickle import loads
 from types import GeneratorType
 from typing import Any
 
+from wieldy.core.forking import at_fork
 from wieldy.core.work import Work, drain, drain_blocking
 
 from . import remote_box
@@ -37,7 +38,7 @@ def serve_calls(descriptor: int) -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     connection = WorkerConnection(descriptor)
-    os.register_at_fork(after_in_child=connection.close_in_child)
+    at_fork(connection.close_in_child)
     logging.root.addHandler(LogSender(connection))
     remote_box.link_to(connection)
     Worker(connection).serve()
