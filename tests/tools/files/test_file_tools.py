@@ -74,17 +74,18 @@ def test_an_edit_replaces_what_stands_there_once(service: FileService) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "said"), [("green", "holds it 2 times"), ("yellow", "does not hold")]
+    ("old", "said"),
+    [("green", "holds it 2 times"), ("yellow", "does not hold"), ("oo", "holds it 2 times")],
 )
 def test_an_edit_that_is_not_certain_changes_nothing(
     service: FileService, old: str, said: str
 ) -> None:
-    service.write("/workspace/a.txt", "red green blue green")
+    service.write("/workspace/a.txt", "red green blue green ooo")
 
     with pytest.raises(UnfitFile, match=said):
         service.edit("/workspace/a.txt", [("red", "black"), (old, "x")])
 
-    assert service.read_text("/workspace/a.txt") == "red green blue green"
+    assert service.read_text("/workspace/a.txt") == "red green blue green ooo"
 
 
 def test_edits_of_many_threads_are_all_made(service: FileService) -> None:

@@ -271,12 +271,20 @@ def _decode(path: str, content: bytes) -> str:
 def _replace_once(path: str, text: str, old: str, new: str) -> str:
     if not old:
         raise ValueError("the text to replace is empty")
-    count = text.count(old)
+    count = _count_matches(text, old)
     if count != 1:
         found = "does not hold the text to replace" if not count else f"holds it {count} times"
         hint = "Read the file again." if not count else "Give more of what is around it."
         raise UnfitFile(path, f"{found}. {hint}")
     return text.replace(old, new)
+
+
+def _count_matches(text: str, old: str) -> int:
+    """How often a passage stands in a text, also where two of them overlap."""
+    count, at = 0, text.find(old)
+    while at >= 0:
+        count, at = count + 1, text.find(old, at + 1)
+    return count
 
 
 def _describe_entry(info: FileInfo) -> dict[str, Any]:

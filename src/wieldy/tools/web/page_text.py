@@ -1,6 +1,5 @@
 """Turn a downloaded document into text for a model: HTML, PDF, JSON and plain text."""
 
-import codecs
 import json
 import math
 import re
@@ -11,12 +10,12 @@ from io import BytesIO
 
 from wieldy.core.errors import ServiceError
 
+from .page_charset import decode_page
+
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.ASCII | re.IGNORECASE)
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("application/xml", "application/javascript", "application/yaml", "application/x-yaml")
 _JSON = ("application/json", "text/json", "application/x-ndjson")
-# Codecs of Python that are no charsets of pages. The first takes hours for ten megabytes.
-_NO_CHARSETS = frozenset(("punycode", "idna", "unicode-escape", "raw-unicode-escape"))
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
 _MOST_PAGES = 1000
@@ -118,11 +117,9 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int, end: fl
         import trafilatura  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
         raise ServiceError(_MISSING.format(kind="web pages")) from error
-    # A charset that the server names counts; without one the page says it, or its bytes do.
-    whole = content if charset is None else _decode(content, charset)
+    whole = decode_page(content, charset, is_html=True)
     # Finding the main content of a large page takes minutes.
-    begun = trafilatura.utils.decode_file(whole[:_MOST_HTML])
-    source, tags = _limit_tags(begun)
+    source, tags = _limit_tags(whole[:_MOST_HTML])
     if not _ROOT.search(source):
         # HTML may leave its outer tags out. Without them trafilatura finds no page in it.
         source = f"<!doctype html><html>{source}"
@@ -192,7 +189,7 @@ def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: flo
 
 
 def _read_json(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
-    text = _decode(content, charset)
+    text = decode_page(content, charset)
     try:
         # Such as it is where indenting it would only make it longer than what is shown.
         shown = (
@@ -204,21 +201,4 @@ def _read_json(content: bytes, charset: str | None, url: str, most: int, end: fl
 
 
 def _read_text(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
-    return PageText("", _decode(content, charset), "text")
-
-
-def _decode(content: bytes, charset: str | None) -> str:
-    """Text in the charset that was named, in UTF-8, or in whatever its bytes look like."""
-    for name in (charset, "utf-8-sig"):
-        if name is not None:
-            try:
-                if codecs.lookup(name).name not in _NO_CHARSETS:
-                    return content.decode(name)
-            except (LookupError, ValueError):
-                continue
-    try:
-        from charset_normalizer import from_bytes  # noqa: PLC0415 - comes with the extra
-    except ImportError:
-        return content.decode("latin-1")
-    best = from_bytes(content[:100_000]).best()
-    return content.decode(best.encoding if best is not None else "latin-1", "replace")
+    return PageText("", decode_page(content, charset), "text")
