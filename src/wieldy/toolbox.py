@@ -148,7 +148,7 @@ class Toolbox(CallControl):
             middleware=middleware,
             validation=validation,
             spill=spill,
-            keeper=recorder,
+            record=recorder,
             check_output=check_output,
             max_result=Limits(max_result=max_result).max_result,
         )

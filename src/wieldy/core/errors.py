@@ -60,6 +60,8 @@ WieldyError
     │   └── NotChecked   it did not run, because the standing rules could not be read
     ├── KeyTaken         its idempotency key belongs to another call
     └── ToolFailed       the function raised; `original` is what it raised
+
+Errors of one package alone, such as `FileError` in tools.files, are beside its code.
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from .limits.retry import retry_failures
 from .limits.start_rate import limit_rate
 from .outside.admission import mark_results
 from .permission.permits import Permits
-from .recording import Keeper
+from .recording import RecordLayers
 from .registry import Registry
 from .run import Executor, Handler, Layer, Middleware, RemoteExecutor, Run
 from .schema.result_check import check_results, promised_result
@@ -102,7 +102,7 @@ class Planner:
         middleware: Sequence[Middleware] = (),
         validation: str = "repair",
         spill: Spill | None = None,
-        keeper: Keeper | None = None,
+        record: RecordLayers | None = None,
         check_output: bool = False,
         max_result: int | None = None,
     ) -> None:
@@ -116,7 +116,7 @@ class Planner:
         self._middleware = tuple(middleware)
         self._validation = validation
         self._spill = spill
-        self._keeper = keeper
+        self._record = record
         self._check_output = check_output
         self._call_limits: CallLimits | None = None
         self._gate = Gate()
@@ -199,14 +199,14 @@ class Planner:
     def _stack_layers(self, basis: Basis) -> list[Layer]:
         """The layers around a tool's function, the outermost first."""
         tool, (before, after) = basis.tool, basis.limiters
-        keeper = self._keeper
+        record = self._record
         queues = self._gated or tool.limits.concurrency is not None
-        waits = bool(self._middleware) or keeper is not None or queues
+        waits = bool(self._middleware) or record is not None or queues
         guard = self.permits.guard(tool, always=waits)
-        stack: list[Layer] = [] if keeper is None else [_hold_fast, keeper.once]
+        stack: list[Layer] = [] if record is None else [_hold_fast, record.once]
         if self._middleware:
             stack += map(_make_layer, (_expect_outcome, *self._middleware))
-            if keeper is not None:
+            if record is not None:
                 stack.append(_make_layer(_when_awaited))
         if guard is not None:
             stack.append(guard)
@@ -218,9 +218,9 @@ class Planner:
         if guard is not None and (queues or self.permits.approver is not None):
             # A rule made while a call waits, in a queue or for an approver, applies to that call.
             stack.append(guard)
-        if keeper is not None:
+        if record is not None:
             objects = self.permits.late_check(tool)
-            stack.append(lambda proceed: keeper.start(proceed, objects))
+            stack.append(lambda proceed: record.start(proceed, objects))
         return [*stack, *map(_make_layer, after)]
 
     def _checks_output(self, tool: Tool) -> bool:

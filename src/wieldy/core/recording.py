@@ -8,8 +8,8 @@ from .permission.modes import ModeChange
 from .run import Handler, Objection, Run
 
 
-class Keeper(Protocol):
-    """The middleware of a record."""
+class RecordLayers(Protocol):
+    """The layers around a recorded call."""
 
     def once(self, proceed: Handler) -> Handler:
         """The outermost layer: return the first outcome of a call that was made before."""

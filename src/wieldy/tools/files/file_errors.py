@@ -1,4 +1,4 @@
-"""Why a file was not read or written: the branch `FileError` of the tree in `core.errors`."""
+"""Why a file was not read or written: `FileError` and its kinds."""
 
 from wieldy.core.errors import WieldyError
 
