@@ -517,8 +517,10 @@ class View(VisibleTools, Shareable):
             scope = own.within(given, given.parent)
         if isinstance(call, Call):
             idempotency_key = idempotency_key or call.idempotency_key
-            # A decision is valid only where it was made, so a call that comes back has none.
-            made = call.replace(scope=scope, decision=None, idempotency_key=idempotency_key)
+            made, same = call, call.decision is None and idempotency_key == call.idempotency_key
+            if not same or scope != given:
+                # A decision is valid only where it was made, so a call that comes back has none.
+                made = call.replace(scope=scope, decision=None, idempotency_key=idempotency_key)
         else:
             name = call if isinstance(call, str) else str(call)
             made = Call(name, arguments, scope, idempotency_key=idempotency_key)

@@ -17,7 +17,8 @@ class EventLog:
     __slots__ = ("_closed", "_closing", "_items", "_lock", "_waiting")
 
     def __init__(self, lock: "threading.Lock | None" = None) -> None:
-        self._items: Sequence[tuple[str, Any]] = ()
+        # Names and data in turn: a pair for each event would be one more object to collect.
+        self._items: Sequence[Any] = ()
         self._closed = False
         # Those who wait for the next event, and those who wait only for the end.
         self._waiting: Waiting = ()
@@ -33,10 +34,10 @@ class EventLog:
         """Add one event."""
         with self._lock:
             if isinstance(self._items, list):
-                self._items.append((event, data))
+                self._items += (event, data)
             else:
                 # Most logs of a request stay empty.
-                self._items = [(event, data)]
+                self._items = [event, data]
             woken, self._waiting = self._waiting, ()
         if woken:
             _wake_readers(woken)
@@ -54,8 +55,8 @@ class EventLog:
         at = 0
         while True:
             while at < len(self._items):
-                yield self._items[at]
-                at += 1
+                yield self._items[at], self._items[at + 1]
+                at += 2
             if self._closed and at == len(self._items):
                 return
             await self._next_change(at)
@@ -71,7 +72,7 @@ class EventLog:
         return future
 
     def _next_change(self, count: int) -> "asyncio.Future[None]":
-        """A future for the end of the log, or for its next event after so many."""
+        """A future for the end of the log, or for more items than so many."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closed or len(self._items) > count:

@@ -26,6 +26,8 @@ class ExtensionHandlers:
     def __init__(self) -> None:
         # It is replaced and never changed, because snapshots share it.
         self._handlers: Mapping[str, tuple[tuple[str | None, Handler], ...]] = _NO_HANDLERS
+        # Requests share a snapshot until a handler is added.
+        self._snapshot: ExtensionHandlers | None = None
 
     def append(self, point: Point, handler: Handler, *, event: str | None = None) -> None:
         """Add a handler.
@@ -46,7 +48,7 @@ class ExtensionHandlers:
         if event is not None and point != "broadcast_suffixes":
             raise ValueError(f"event= is for broadcast_suffixes; {point} are called once.")
         added = (*self._handlers[point], (event, handler))
-        self._handlers = {**self._handlers, point: added}
+        self._handlers, self._snapshot = {**self._handlers, point: added}, None
 
     def get(self, point: str, event: str | None = None) -> list[Handler]:
         """The handlers of a point; of suffixes, those for this event."""
@@ -58,9 +60,11 @@ class ExtensionHandlers:
 
     def snapshot(self) -> "ExtensionHandlers":
         """A copy of the handlers, which later changes don't affect."""
-        copied = ExtensionHandlers()
-        copied._handlers = self._handlers
-        return copied
+        if self._snapshot is None:
+            copied = ExtensionHandlers()
+            copied._handlers = self._handlers
+            self._snapshot = copied
+        return self._snapshot
 
 
 async def run_handler(handler: Handler, *arguments: Any) -> AsyncIterator[Any]:

@@ -2,7 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Sequence,
+)
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
@@ -103,13 +111,13 @@ class Response:
     async def async_get_text(self) -> str:
         """Return the answer's text, whatever form `output()` asked for."""
         await self._wait_end()
-        text: str = self._run.result["text_result"]
+        text: str = self._read_result()["text_result"]
         return text
 
     async def async_get_meta(self) -> dict[str, Any]:
         """Return the model's name, the tokens used, and why the answer ended."""
         await self._wait_end()
-        meta: dict[str, Any] = self._run.result["meta"]
+        meta: dict[str, Any] = self._read_result()["meta"]
         return meta
 
     async def async_get_data(
@@ -140,18 +148,19 @@ class Response:
         Example:
             `data = await response.async_get_data(ensure_keys=["author"])`
         """
-        keys = list(listed_names(ensure_keys))
+        keys = listed_names(ensure_keys)
         if keys:
             self._ensure_keys(keys, key_style, max_retries)
         await self._wait_end()
+        result = self._read_result()
         if keys:
             missing = await self._missing_keys(keys, key_style, max_retries)
             if missing and raise_ensure_failure:
                 raise KeysMissing(missing, max_retries)
         if type == "all":
-            return self._run.result
+            return result
         if type == "original":
-            return self._run.result["text_result"]
+            return result["text_result"]
         return self._parsed_result()
 
     async def async_get_data_object(self, **options: Any) -> BaseModel:
@@ -305,11 +314,15 @@ class Response:
         parked = [each for called in run.state.pending for each in await desk.find_open(called)]
         return RunInterrupted(parked, run.run_id, run.journal.pointer(run.request, run.state))
 
-    async def _wait_end(self) -> None:
+    def _wait_end(self) -> Awaitable[None]:
         self._start()
-        await self._wait_guarded(self._own_log().wait_closed())
+        return self._wait_guarded(self._own_log().wait_closed())
+
+    def _read_result(self) -> dict[str, Any]:
+        """The result of a run that has ended; raises the error with which it failed."""
         if self._error is not None:
             raise self._error
+        return self._run.result
 
     async def _follow_view(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
         self._start()
@@ -318,6 +331,7 @@ class Response:
             while (item := await self._wait_guarded(anext(view, _END))) is not _END:
                 yield item
         await self._wait_end()
+        self._read_result()
 
     async def _wait_guarded(self, waited: Awaitable[Any]) -> Any:
         """Wait; a reader that is cancelled while nobody else waits cancels the request."""
@@ -344,12 +358,12 @@ class Response:
 
     # Keys that the answer must have
 
-    def _ensure_keys(self, keys: list[str], style: PathStyle, retries: int) -> None:
+    def _ensure_keys(self, keys: Sequence[str], style: PathStyle, retries: int) -> None:
         with self._lock:
             if self._task is None:
                 self._run.ensured = (keys, style, retries)
 
-    async def _missing_keys(self, keys: list[str], style: PathStyle, retries: int) -> list[str]:
+    async def _missing_keys(self, keys: Sequence[str], style: PathStyle, retries: int) -> list[str]:
         """The keys that are still missing, after further requests if none was made for them yet."""
         run = self._run
         before, run.ensured = run.ensured, (keys, style, retries)

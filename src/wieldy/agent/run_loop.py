@@ -35,7 +35,7 @@ from .runs.resumed_calls import ResumedCalls
 from .runs.resumption import Resumption
 from .runs.run_journal import Journal, MemoryJournal, Settling, StoreJournal
 from .strategies.strategy import TextReader
-from .subagents.nesting import current_outer
+from .subagents.nesting import OuterRun, current_outer
 from .subagents.shared_toolbox import own_tool_name
 from .tool_log import ToolLog
 
@@ -61,7 +61,7 @@ class RunLoop:
         self.given = False
         self.sent: list[ModelRequest] = []
         self.result = new_result()
-        self.ensured: tuple[list[str], PathStyle, int] | None = None
+        self.ensured: tuple[Sequence[str], PathStyle, int] | None = None
         self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
         self._resumption = resumption
         self._logs: Sequence[ToolLog] = ()
@@ -71,8 +71,8 @@ class RunLoop:
         """Go from step to step until there is an answer, or a call waits."""
         self.spending = self._open_spending()
         self.clock = NO_CLOCK if self.spending is None else RunClock(self.spending)
-        token, outer = current_spending.set(self.spending), current_outer.set(self)
-        carried = carried_run.set(self.run_id)
+        around = current_spending.get(), current_outer.get(), carried_run.get()
+        _set_current(self.spending, self, self.run_id)
         try:
             while not self.state.ended:
                 self.state.step = await _STEPS[self.state.step](self)
@@ -80,9 +80,7 @@ class RunLoop:
                     # A run is done only after all its `finally` handlers have run.
                     await self.settle()
         finally:
-            carried_run.reset(carried)
-            current_outer.reset(outer)
-            current_spending.reset(token)
+            _set_current(*around)
 
     async def open(self) -> None:
         """Restore the state of a run that is resumed."""
@@ -212,7 +210,8 @@ class RunLoop:
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with permanent ids, and with keys that identify them in a resumed run."""
-        scope, calls = Scope(run=self.run_id), list(map(self._find_own, calls))
+        request, calls = self.request, list(map(self._find_own, calls))
+        scope = Scope(request.agent, request.call_session, run=self.run_id)
         if not self.journal.recorded:
             return [call.replace(scope=scope) for call in calls]
         keys = (f"{self.run_id}:{place}:{index}" for index in range(len(calls)))
@@ -374,6 +373,13 @@ _STEPS = {
     Step.CALL: RunLoop._run_answer_calls,
     Step.CHECK: RunLoop._check_answer,
 }
+
+
+def _set_current(spending: Spending | None, outer: OuterRun | None, run_id: str | None) -> None:
+    """Make this the current run. No tokens are kept, because thousands of runs may wait."""
+    current_spending.set(spending)
+    current_outer.set(outer)
+    carried_run.set(run_id)
 
 
 def _choose_id(request: Request, resumption: Resumption | None) -> str:

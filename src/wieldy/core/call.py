@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from .block import Block, Image, join_text, to_blocks
@@ -59,10 +60,10 @@ class Scope:
         self.run = run
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scope) and self.to_dict() == other.to_dict()
+        return isinstance(other, Scope) and _scope_fields(self) == _scope_fields(other)
 
     def __hash__(self) -> int:
-        return hash((self.agent, self.session, self.parent, self.caller, self.run))
+        return hash(_scope_fields(self))
 
     def __repr__(self) -> str:
         said = (f"{fact}={text!r}" for fact, text in self.to_dict().items() if text is not None)
@@ -89,6 +90,7 @@ class Scope:
         }
 
 
+_scope_fields = attrgetter("agent", "session", "parent", "caller", "run")
 NO_SCOPE = Scope()
 
 

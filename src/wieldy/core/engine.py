@@ -93,8 +93,10 @@ class Engine:
         while parent is not None and parent.stopped:
             parent = parent.parent
         run = Run(call, parent)
+        handled = False
         if extras is not None:
-            extras.equip(run)
+            # The frame does not keep the extras, because thousands of calls may wait.
+            handled, extras = extras.equip(run), None
         current_run.set(run)
         self._running.add(run)
         try:
@@ -102,10 +104,8 @@ class Engine:
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
             if plan is None or parent or selection or traced:
                 outcome = await self._walk_layers(run, selection)
-            elif plan.function is None or (extras is not None and extras.needs_handler):
+            elif plan.function is None or handled:
                 outcome = await self._enter_plan(run, plan)
-                if outcome.error is not None:
-                    outcome = await self._pause_outcome(run, outcome)
             else:
                 # Most tools have no middleware. The call is written out here, because another
                 # frame would cost a tenth of it.
@@ -127,7 +127,9 @@ class Engine:
                     run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
-                    outcome = await self._pause_outcome(run, outcome_of_exception(run, error))
+                    outcome = outcome_of_exception(run, error)
+            if outcome.error is not None:
+                outcome = await self._pause_outcome(run, outcome)
         except Exception as error:
             outcome = _refused_outcome(run, error)
         except asyncio.CancelledError as error:
@@ -263,9 +265,15 @@ class Engine:
             return False
         return True
 
-    async def _wind_up(self, run: Run, outcome: Outcome) -> Outcome:
+    def _wind_up(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
         """Finish a call that had events, was interrupted or was cancelled."""
         outcome = _wound_up(run, outcome)
+        if run.outside is None and run.unwinding is None and run.interruption is None:
+            # The frame of a call that only showed something would wait with thousands of others.
+            return (self._attend or self._end_run)(run, outcome)
+        return self._unwind(run, outcome)
+
+    async def _unwind(self, run: Run, outcome: Outcome) -> Outcome:
         if run.outside is not None:
             await admit_outcome(run, outcome, self.permits.sessions)
         left, run.unwinding = run.unwinding, None
@@ -279,7 +287,7 @@ class Engine:
             raise left
         return outcome
 
-    async def _walk_layers(self, run: Run, selection: Selection | None) -> Outcome:
+    def _walk_layers(self, run: Run, selection: Selection | None) -> Awaitable[Outcome]:
         """Find the tool, accept the arguments, and go through its middleware."""
         if run.parent is not None:
             if run.parent.secrets:
@@ -290,10 +298,8 @@ class Engine:
         if spending is not None and (reason := spending.take_call(run.call)) is not None:
             raise CallDenied(run.call.tool, reason)
         if is_tracing():
-            return await self._run_traced(run, selection)
-        return await self._pause_outcome(
-            run, await self._enter_plan(run, self._find(run, selection))
-        )
+            return self._run_traced(run, selection)
+        return self._enter_plan(run, self._find(run, selection))
 
     def _enter_plan(self, run: Run, plan: Plan, let_in: bool = False) -> Awaitable[Outcome]:
         run.late, run.tool = self._late, plan.tool
@@ -549,12 +555,14 @@ def _interrupted_outcome(run: Run) -> Outcome:
 def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
     rest = () if run.streamed and ended_well else outcome.content
-    content = (*shown, *rest)
+    content = (*shown, *rest) if shown else rest
     if run.secrets:
         content = covered_content(content, run.secrets)
         if has_covered(outcome.value, run.secrets):
             run.note("covered", True)
     run.end_stream(rest if ended_well else ())
+    if content is outcome.content:
+        return outcome
     return Outcome(
         outcome.call,
         outcome.status,

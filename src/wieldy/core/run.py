@@ -502,8 +502,8 @@ class Extras:
         """The tool that the engine found for the call, once it has run."""
         return getattr(self.run, "tool", None)
 
-    def equip(self, run: Run) -> None:
-        """Give a run these extras."""
+    def equip(self, run: Run) -> bool:
+        """Give a run these extras; returns whether it must go through its tool's handler."""
         self.run = run
         if self.deps is not None:
             run.deps = self.deps
@@ -519,10 +519,6 @@ class Extras:
             run.entered = self.entered
         if self.foretold is not None:
             run.foretold = self.foretold
-
-    @property
-    def needs_handler(self) -> bool:
-        """Whether the call must go through its tool's handler, also where that does nothing."""
         return self.check_output or self.entered is not None
 
 

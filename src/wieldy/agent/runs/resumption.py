@@ -13,7 +13,7 @@ from wieldy.core.run_errors import NotPending, StateRefused
 from .given_decisions import GivenDecision
 from .resumed_calls import ResumedCalls
 from .run_journal import WAITING, Journal, MemoryJournal, StoreJournal
-from .run_record import VERSION, StepWriter, read_request, read_state
+from .run_record import VERSION, read_request, read_state
 
 if TYPE_CHECKING:
     from wieldy.store.runs import StoredRun
@@ -52,9 +52,15 @@ class Resumption:
                 await runs.leave(claim, _state_before(stored), stored.error)
             raise
         state = run.state
-        writer = StepWriter(len(state.turns), len(state.logs))
-        planned = bool(state.turns)
-        run.journal = StoreJournal(runs, self.run_id, claim, len(steps), writer, planned)
+        run.journal = StoreJournal(
+            runs,
+            self.run_id,
+            claim,
+            len(steps),
+            planned=bool(state.turns),
+            turns=len(state.turns),
+            logs=len(state.logs),
+        )
         return run
 
     async def _open_state(self, request: Request) -> "ReopenedRun":

@@ -17,7 +17,7 @@ from wieldy.core.errors import StoreError
 from wieldy.core.forking import at_fork
 from wieldy.core.run_errors import StateRefused
 
-from .run_record import VERSION, StepWriter, WrittenStep
+from .run_record import VERSION, StepWriter
 
 if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
@@ -49,8 +49,11 @@ class Journal(Protocol):
         """The JSON data with which the run can be resumed later."""
 
 
-class StoreJournal:
-    """A run in a store: one row, and one more for each step."""
+class StoreJournal(StepWriter):
+    """A run in a store: one row, and one more for each step.
+
+    A run that goes on has written so many turns and logs before.
+    """
 
     recorded = True
 
@@ -60,36 +63,37 @@ class StoreJournal:
         run_id: str,
         claim: "RunClaim | None" = None,
         number: int = 0,
-        writer: StepWriter | None = None,
         planned: bool = False,
         parent: str | None = None,
+        turns: int = 0,
+        logs: int = 0,
     ) -> None:
+        super().__init__(turns, logs)
         self._runs = runs
         self._id = run_id
         self._claim = claim
         self._number = number
-        self._writer = writer or StepWriter()
         self._planned = planned
         self._parent = parent
 
     def settle(self, request: Request, state: RunState, answer: Any = None) -> Settling:
         """Write the step that the run has just taken."""
         # Handlers may change the request until its first turns have been made.
-        step = self._writer.write(request, state, whole_request=not self._planned)
+        body, asked = self.write(request, state, whole_request=not self._planned)
         self._planned = self._planned or bool(state.turns)
         number, self._number = self._number, self._number + 1
         if self._claim is None:
-            return self._begin(request, step)
+            assert asked is not None
+            return self._begin(request, asked, body)
         kept = _STATES.get(state.step, "running")
-        return self._runs.save(self._claim, number, step.body, kept, answer)
+        return self._runs.save(self._claim, number, body, kept, answer)
 
-    async def _begin(self, request: Request, step: WrittenStep) -> None:
-        assert step.request is not None
+    async def _begin(self, request: Request, asked: str, body: str) -> None:
         self._claim = await self._runs.begin(
             self._id,
             request.agent,
-            step.request,
-            step.body,
+            asked,
+            body,
             session=request.call_session,
             parent=self._parent,
         )
