@@ -43,6 +43,8 @@ _SCALARS = (
     "spent",
 )
 _read_scalars = attrgetter(*_SCALARS)
+# `json.dumps` with a default would make an encoder for each request.
+_encode_request = json.JSONEncoder(default=str).encode
 
 
 class WrittenStep(NamedTuple):
@@ -80,16 +82,23 @@ class StepWriter:
     def _collect_changes(
         self, state: RunState, partial: Mapping[str, Any], form: Form
     ) -> dict[str, Any]:
-        return {
-            "step": next_step(state).value,
-            **dict(zip(_SCALARS, _read_scalars(state), strict=True)),
-            "turns": [write_turn(turn, form) for turn in state.turns[self._turns :]],
-            "logs": [form(log) for log in state.logs[self._logs :]],
-            "calls": [write_call(call, form) for call in state.calls],
-            "partial": list(partial),
-            "answered": [write_outcome(outcome) for outcome in state.answered],
-            "text": state.text if state.step is Step.CHECK else "",
-        }
+        """What a new state would not have: empty values are left out."""
+        scalars = zip(_SCALARS, _read_scalars(state), strict=True)
+        changes: dict[str, Any] = {name: value for name, value in scalars if value}
+        changes["step"] = next_step(state).value
+        if len(state.turns) > self._turns:
+            changes["turns"] = [write_turn(turn, form) for turn in state.turns[self._turns :]]
+        if len(state.logs) > self._logs:
+            changes["logs"] = [form(log) for log in state.logs[self._logs :]]
+        if state.calls:
+            changes["calls"] = [write_call(call, form) for call in state.calls]
+        if partial:
+            changes["partial"] = list(partial)
+        if state.answered:
+            changes["answered"] = [write_outcome(outcome) for outcome in state.answered]
+        if state.step is Step.CHECK:
+            changes["text"] = state.text
+        return changes
 
     def _cover_secrets(self, text: str) -> str:
         if not self._secrets:
@@ -108,18 +117,18 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     """The state of a run after these steps."""
     state = RunState()
     for body in steps:
-        state.turns += map(read_turn, body["turns"])
-        state.logs += body["logs"]
+        state.turns += map(read_turn, body.get("turns", ()))
+        state.logs += body.get("logs", ())
     last = steps[-1]
     state.step = Step(last["step"])
     for name in _SCALARS:
-        # A run that an earlier version wrote lacks some of these values.
+        # Empty values are not written, nor those that an earlier version did not know.
         setattr(state, name, last.get(name, getattr(state, name)))
-    state.calls = [read_run_call(call) for call in last["calls"]]
-    state.partial = frozenset(last["partial"])
+    state.calls = [read_run_call(call) for call in last.get("calls", ())]
+    state.partial = frozenset(last.get("partial", ()))
     known = {call.id: call for call in state.calls}
-    state.answered = [read_outcome(known[each["id"]], each) for each in last["answered"]]
-    state.text = last["text"]
+    state.answered = [read_outcome(known[each["id"]], each) for each in last.get("answered", ())]
+    state.text = last.get("text", "")
     replies = [turn for turn in state.turns if isinstance(turn, Reply)]
     state.reply = replies[-1] if replies else None
     return state
@@ -139,7 +148,7 @@ def write_request(request: Request) -> str:
     }
     if request.nesting is not None:
         written["nesting"] = request.nesting.to_dict()
-    return json.dumps(written, default=str)
+    return _encode_request(written)
 
 
 def read_request(

@@ -24,9 +24,19 @@ class WholeRun:
     inside: "dict[str, WholeRun]"
 
     @property
-    def last(self) -> Any:
-        """The last step."""
-        return self.steps[-1]
+    def requests(self) -> int:
+        """How many requests were sent to the model."""
+        return int(self.steps[-1].get("requests", 0))
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The tokens of all requests."""
+        return dict(self.steps[-1].get("usage", {}))
+
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What of a budget was used up."""
+        return dict(self.steps[-1].get("spent", {}))
 
     def take_inside(self, entry: Entry) -> "WholeRun | None":
         """The run of a subagent that a call has asked."""
@@ -48,7 +58,7 @@ async def read_whole_run(store: "Store", run: "StoredRun") -> WholeRun:
 
 async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:
     """The calls of a run by their rounds, as the ledger has them now."""
-    places = {call["id"]: call["key"] for body in steps for call in body["calls"]}
+    places = {call["id"]: call["key"] for body in steps for call in body.get("calls", ())}
     rounds: Rounds = {}
     for call_id, key in places.items():
         entry = await store.ledger.get(call_id)

@@ -75,7 +75,6 @@ async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
     if as_json:
         screen.put(_whole_data(whole))
         return
-    last = whole.last
     screen.facts(
         (
             ("run", run.id),
@@ -85,9 +84,9 @@ async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
             ("session", run.session),
             ("began", screen.local(run.created_at)),
             ("changed", screen.local(run.changed_at)),
-            ("requests", last["requests"]),
-            ("tokens", screen.compact(last["usage"]) if last["usage"] else None),
-            ("cost", last.get("spent", {}).get("cost") or None),
+            ("requests", whole.requests),
+            ("tokens", screen.compact(whole.usage) if whole.usage else None),
+            ("cost", whole.spent.get("cost") or None),
             ("error", run.error),
         )
     )
@@ -102,9 +101,9 @@ def _whole_data(whole: WholeRun) -> dict[str, Any]:
         inner = whole.take_inside(entry)
         return {**entry_data(entry), **({} if inner is None else {"inner_run": _whole_data(inner)})}
 
-    run, last = whole.run, whole.last
+    run = whole.run
     told = {place: [call_data(entry) for entry in made] for place, made in whole.rounds.items()}
-    used = {"usage": last["usage"], "spent": last.get("spent", {})}
+    used = {"usage": whole.usage, "spent": whole.spent}
     apart = [_whole_data(each) for each in whole.apart()]
     data = {**_run_data(run), **used, "answer": run.answer, "rounds": told}
     return {**data, "runs": apart} if apart else data
@@ -124,11 +123,11 @@ def _run_tree(whole: WholeRun, indent: str = "") -> Iterator[str]:
 
 
 def _inner_tree(whole: WholeRun, indent: str) -> Iterator[str]:
-    run, last = whole.run, whole.last
+    run = whole.run
     facts = [f"run {run.id} of {run.agent}: {run.state}"]
-    if last["usage"]:
-        facts.append(f"tokens {screen.compact(last['usage'])}")
-    cost = last.get("spent", {}).get("cost")
+    if whole.usage:
+        facts.append(f"tokens {screen.compact(whole.usage)}")
+    cost = whole.spent.get("cost")
     if cost:
         facts.append(f"cost {cost}")
     yield indent + ", ".join(facts)

@@ -201,7 +201,7 @@ def _describe_tree(asked: Asked, tree: WholeRun, whole: bool) -> RunTree:
         return RunCall(**describe_call(entry).model_dump(), inner_run=told)
 
     cuts: list[CutPart] = []
-    run, last = tree.run, tree.last
+    run = tree.run
     parts = {"input": _read_input(run), "answer": run.answer}
     messages = _read_messages(tree)
     own = asked.has_role() or (run.session == asked.name and asked.has_role("call"))
@@ -211,8 +211,8 @@ def _describe_tree(asked: Asked, tree: WholeRun, whole: bool) -> RunTree:
         messages=_cut_messages(messages[:_MOST_MESSAGES], whole, cuts),
         more_messages=len(messages) > _MOST_MESSAGES,
         resumable=own and _can_resume(run) and asked.api.find_agent(run.agent) is not None,
-        usage=last.get("usage"),
-        spent=last.get("spent", {}),
+        usage=tree.usage,
+        spent=tree.spent,
         rounds=[
             RunRound(place=place, calls=[describe(entry) for entry in made])
             for place, made in tree.rounds.items()

@@ -135,14 +135,16 @@ class JobIntake:
             self._put(None)
 
 
-def deliver_results(jobs: Iterable[StoreJob]) -> None:
-    """Answer finished jobs; consecutive jobs of one event loop wake it once."""
-    for loop, group in groupby(jobs, attrgetter("loop")):
+def deliver_results(jobs: list[StoreJob]) -> None:
+    """Answer finished jobs, which leave the list; consecutive jobs of one loop wake it once."""
+    groups = [(loop, list(group)) for loop, group in groupby(jobs, attrgetter("loop"))]
+    jobs.clear()
+    for loop, group in groups:
         if loop is None:
             _settle_all(group)
             continue
         try:
-            loop.call_soon_threadsafe(_settle_all, list(group))
+            loop.call_soon_threadsafe(_settle_all, group)
         except RuntimeError:
             # The loop was closed, so nobody waits for the answer.
             continue
@@ -272,8 +274,15 @@ def _closed_error() -> StoreUnavailable:
     return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
 
 
-def _settle_all(jobs: Iterable[StoreJob]) -> None:
-    for job in jobs:
+def _settle_all(jobs: list[StoreJob]) -> None:
+    """Answer jobs, and drop each one.
+
+    If hundreds were dropped at once, the garbage collector would count the objects of those who
+    are woken as new ones, and would run more often.
+    """
+    jobs.reverse()
+    while jobs:
+        job = jobs.pop()
         future = job.future
         if future.done():
             continue
