@@ -1,5 +1,6 @@
 """Facts about an answer besides its text: the model, its tokens, and why it ended."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from .run_state import RunState
@@ -21,9 +22,9 @@ def make_meta(model: str, state: RunState) -> dict[str, Any]:
     }
 
 
-def add_usage(total: dict[str, int], usage: Any) -> None:
-    """Add the tokens of one request to the sum."""
-    for name in _COUNTS:
-        count = getattr(usage, name, None)
-        if count is not None:
-            total[name] = total.get(name, 0) + count
+def add_usage(total: Mapping[str, int], usage: Any) -> Mapping[str, int]:
+    """The sum with the tokens of one more request, as far as its provider counted them."""
+    counts = {name: getattr(usage, name, None) for name in _COUNTS}
+    counted = {name: count for name, count in counts.items() if count is not None}
+    summed = {name: total.get(name, 0) + count for name, count in counted.items()}
+    return {**total, **summed} if summed else total

@@ -1,7 +1,8 @@
 """One request of an agent, with its prompt, model and tools as they were at its start."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from wieldy.core.call import Outcome
@@ -23,6 +24,7 @@ from .subagents.nesting import Nesting
 
 # Gets the receipt of a waiting call, and returns its outcome, or the receipt if nobody decides.
 Decider = Callable[[Outcome], Awaitable[Outcome]]
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 PATH_STYLE = "response.streaming_parse_path_style"
 
 
@@ -53,6 +55,12 @@ class Request:
     def call_session(self) -> str | None:
         """The session in which calls are made."""
         return self.session if self.nesting is None else self.nesting.session
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options for the model's provider, according to the current prompt."""
+        given = self.prompt.get("options")
+        return dict(given) if given else _NO_OPTIONS
 
     def list_tools(self, run: str) -> View | None:
         """Offer what this session, or this run, is shown, where the toolbox has search tools."""

@@ -62,7 +62,7 @@ class RunLoop:
         self.sent: list[ModelRequest] = []
         self.result = new_result()
         self.ensured: tuple[Sequence[str], PathStyle, int] | None = None
-        self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
+        self.options = request.options
         self._resumption = resumption
         self._logs: Sequence[ToolLog] = ()
         self._quiet = not request.handlers.has("broadcast_suffixes")
@@ -89,7 +89,7 @@ class RunLoop:
         found = await self._resumption.open(self.request)
         self.request, self.state, self.again = found.request, found.state, found.calls
         self.journal = found.journal
-        self.options = dict(self.request.prompt.get("options") or {})
+        self.options = self.request.options
         if self.state.logs:
             self.result["extra"]["tool_logs"] = list(self.state.logs)
         if found.meta is not None:
@@ -115,7 +115,7 @@ class RunLoop:
         for handler in request.handlers.get("request_prefixes"):
             async for _ in run_handler(handler, request.prompt, request.settings):
                 pass
-        self.options = dict(request.prompt.get("options") or {})
+        self.options = request.options
         system = request.strategy.system_text()
         self.state.turns = make_turns(request.prompt.values(), request.form, system)
         logs, self._logs = self._logs, ()
@@ -342,7 +342,7 @@ class RunLoop:
             self._spend_amounts(cost=request_cost(request.prices, request.model.name, usage))
 
     def _note_usage(self, reply: Reply) -> None:
-        add_usage(self.state.usage, reply.usage)
+        self.state.usage = add_usage(self.state.usage, reply.usage)
         self._spend_tokens(reply)
 
     async def _show_words(self, words: str, shown: list[str]) -> None:

@@ -1,11 +1,15 @@
 """The state of a run: plain values for what has happened and what comes next."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from wieldy.core.call import Call, Outcome
 from wieldy.models.model import Reply, Turn
+
+# All runs share it, because each dict of its own brings the next garbage collection closer.
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Step(StrEnum):
@@ -77,8 +81,8 @@ class RunState:
         self.purpose = ""
         self.requests = 0
         self.limited = False
-        self.spent: dict[str, Any] = {}
-        self.usage: dict[str, int] = {}
+        self.spent: Mapping[str, Any] = _NOTHING
+        self.usage: Mapping[str, int] = _NOTHING
         self.logs: list[dict[str, Any]] = []
 
     @property

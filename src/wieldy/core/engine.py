@@ -552,7 +552,7 @@ def _interrupted_outcome(run: Run) -> Outcome:
     return _with_events(run, outcome)
 
 
-def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
+def _with_content(run: Run, outcome: Outcome, shown: Sequence[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
     rest = () if run.streamed and ended_well else outcome.content
     content = (*shown, *rest) if shown else rest

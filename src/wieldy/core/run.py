@@ -1,7 +1,15 @@
 """One call under way: what the engine and its middleware know about it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -167,7 +175,7 @@ class Run:
     held: HeldText | None = None
     home: Executor | None = None
     # The blocks that the call has shown, before secrets are covered.
-    blocks: list[Block] | None = None
+    blocks: Sequence[Block] | None = None
     metadata: dict[str, Any] | None = None
     interruption: Cancellation | None = None
     unwinding: asyncio.CancelledError | None = None
@@ -267,7 +275,7 @@ class Run:
     def send_to(self, sink: Sink) -> None:
         """Send what the call emits to this sink."""
         self.sink = sink
-        self.blocks = []
+        self.blocks = ()
         self.eventful = True
 
     def let_overhear(self, tell: Callable[[Any], None]) -> None:
@@ -283,7 +291,7 @@ class Run:
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Cover these strings too in all that the call shows."""
         self.secrets = tuple(dict.fromkeys((*self.secrets, *secrets)))
-        self.blocks = self.blocks or []
+        self.blocks = self.blocks or ()
         self.eventful = True
 
     def note(self, key: str, value: Any) -> None:
@@ -346,7 +354,7 @@ class Run:
     def begin_stream(self) -> None:
         """From now on the blocks shown are the content, and the value does not add to it."""
         self.streamed = self.eventful = True
-        self.blocks = self.blocks or []
+        self.blocks = self.blocks or ()
 
     def show(self, item: Any) -> Awaitable[None] | None:
         """Emit without waiting; returns an awaitable if the reader is behind.
@@ -361,7 +369,7 @@ class Run:
             return self._push_item(item)
         waiting = None
         for block in to_blocks(item, self.blocks or ()):
-            if self.blocks is None:
+            if not isinstance(self.blocks, list):
                 self.blocks = []
                 self.eventful = True
             self.blocks.append(block)

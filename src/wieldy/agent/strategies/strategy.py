@@ -1,6 +1,6 @@
 """The interface of strategies for the loop of a run, and the strategy without tools."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wieldy.agent.run_state import RunState
@@ -27,7 +27,7 @@ class PlanningRun(Protocol):
 
     request: "Request"
     state: RunState
-    options: dict[str, Any]
+    options: Mapping[str, Any]
 
     async def settle(self) -> None:
         """Write the state of the run durably."""

@@ -44,7 +44,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         if run.blocks:
             # A reader has seen these blocks already; the preview is for the outcome.
             run.end_stream()
-            run.blocks, run.streamed, run.sink = [], False, None
+            run.blocks, run.streamed, run.sink = (), False, None
         value = shown if len(to_text(outcome.value)) > most else outcome.value
         return Outcome(
             run.call, Status.OK, value, content=(Text(shown), *others), metadata=outcome.metadata
@@ -55,7 +55,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
 
 def _cut_shown(run: Run, most: int) -> None:
     """Cut what a call showed before it failed."""
-    blocks = run.blocks or []
+    blocks = run.blocks or ()
     whole = join_text(blocks)
     if len(whole) <= most:
         return
