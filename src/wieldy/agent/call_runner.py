@@ -117,7 +117,7 @@ class CallRunner:
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        channel = TellingChannel(tell.shown)
+        channel = TellingChannel(tell)
         made = await tell_pushed(channel, self._run_one(call, tell, tell.entered, channel))
         tell.raise_failure()
         outcome = await self._decide_outcome(made, tell)
@@ -183,7 +183,7 @@ class CallRunner:
                     break
             tell.has_asked = True
         # The call may run again now, and shows what it shows.
-        channel = TellingChannel(tell.shown)
+        channel = TellingChannel(tell)
         going_on = desk.go_on(receipt.call.id, Extras(request.deps, channel))
         resumed = await tell_pushed(channel, going_on)
         return resumed or receipt

@@ -11,18 +11,19 @@ Waiting = tuple["asyncio.Future[None]", ...]
 class EventLog:
     """A list of events with one writer. Each reader gets all events from the beginning.
 
-    Logs of one request may share a lock.
+    The log is closed after the last event, and ends later, when its request has.
     """
 
-    __slots__ = ("_closed", "_closing", "_items", "_lock", "_waiting")
+    __slots__ = ("_closed", "_closing", "_ended", "_ending", "_items", "_lock", "_waiting")
 
     def __init__(self, lock: "threading.Lock | None" = None) -> None:
         # Names and data in turn: a pair for each event would be one more object to collect.
         self._items: Sequence[Any] = ()
-        self._closed = False
-        # Those who wait for the next event, and those who wait only for the end.
+        self._closed = self._ended = False
+        # Those who wait for the next event, for the last one, and for the end.
         self._waiting: Waiting = ()
         self._closing: Waiting = ()
+        self._ending: Waiting = ()
         self._lock = lock or threading.Lock()
 
     @property
@@ -50,6 +51,15 @@ class EventLog:
         if woken:
             _wake_readers(woken)
 
+    def end(self) -> None:
+        """Say that the request has ended, too."""
+        self.close()
+        with self._lock:
+            self._ended = True
+            woken, self._ending = self._ending, ()
+        if woken:
+            _wake_readers(woken)
+
     async def read(self) -> AsyncIterator[tuple[str, Any]]:
         """Iterate over all events, including those that are added later."""
         at = 0
@@ -62,13 +72,23 @@ class EventLog:
             await self._next_change(at)
 
     def wait_closed(self) -> "asyncio.Future[None]":
-        """A future for the end of the log."""
+        """A future that is done when no more events follow."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closed:
                 future.set_result(None)
             else:
                 self._closing = (*self._closing, future)
+        return future
+
+    def wait_ended(self) -> "asyncio.Future[None]":
+        """A future that is done when the request has ended."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._ended:
+                future.set_result(None)
+            else:
+                self._ending = (*self._ending, future)
         return future
 
     def _next_change(self, count: int) -> "asyncio.Future[None]":

@@ -53,7 +53,7 @@ class Response:
 
     def __init__(self, request: Request, resumption: Resumption | None = None) -> None:
         self._lock = threading.Lock()
-        self._log, self._ended = EventLog(self._lock), EventLog(self._lock)
+        self._log = EventLog(self._lock)
         # Only the request of a run that goes on is not known at once.
         self._opened = _KNOWN if resumption is None else EventLog(self._lock)
         self._run = RunLoop(request, self._log, resumption)
@@ -296,8 +296,8 @@ class Response:
             self._error = error
             raise
         finally:
-            for log in (self._log, self._opened, self._ended):
-                log.close()
+            self._opened.close()
+            self._log.end()
 
     async def _run_finally(self) -> None:
         token = _finishing.set(self)
@@ -316,7 +316,9 @@ class Response:
 
     def _wait_end(self) -> Awaitable[None]:
         self._start()
-        return self._wait_guarded(self._own_log().wait_closed())
+        # A `finally` handler reads what there is before the request has ended.
+        is_own = _finishing.get() is self
+        return self._wait_guarded(self._log.wait_closed() if is_own else self._log.wait_ended())
 
     def _read_result(self) -> dict[str, Any]:
         """The result of a run that has ended; raises the error with which it failed."""
@@ -342,14 +344,11 @@ class Response:
         except asyncio.CancelledError:
             if self._waiting == 1 and _finishing.get() is not self:
                 self.cancel()
-                await self._ended.wait_closed()
+                await self._log.wait_ended()
             raise
         finally:
             with self._lock:
                 self._waiting -= 1
-
-    def _own_log(self) -> EventLog:
-        return self._log if _finishing.get() is self else self._ended
 
     def _parsed_result(self) -> Any:
         for error in self._run.result["errors"]:

@@ -6,6 +6,7 @@ waits for a person interrupts the run, in a state from which it can be resumed.
 """
 
 import sys
+import threading
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -40,6 +41,7 @@ from .subagents.shared_toolbox import own_tool_name
 from .tool_log import ToolLog
 
 SHOW_TOOL_LOGS = "runtime.show_tool_logs"
+_making_result = threading.Lock()
 _LIMIT_TOLD = "{reason}, and no more calls are run.{left} Answer now with what you know."
 
 
@@ -60,12 +62,20 @@ class RunLoop:
         # Whether the answer had been recorded before and is only returned again.
         self.given = False
         self.sent: list[ModelRequest] = []
-        self.result = new_result()
+        self._result: dict[str, Any] | None = None
         self.ensured: tuple[Sequence[str], PathStyle, int] | None = None
         self.options = request.options
         self._resumption = resumption
         self._logs: Sequence[ToolLog] = ()
         self._quiet = not request.handlers.has("broadcast_suffixes")
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What programs can read of the run so far. It is made when it is first needed."""
+        if self._result is None:
+            with _making_result:
+                self._result = self._result or new_result()
+        return self._result
 
     async def run(self) -> None:
         """Go from step to step until there is an answer, or a call waits."""
@@ -352,7 +362,7 @@ class RunLoop:
 
     async def tell_log(self, log: ToolLog) -> None:
         """Report a call that has ended to programs."""
-        self.state.logs.append(log)
+        self.state.logs = (*self.state.logs, log)
         self.result["extra"].setdefault("tool_logs", []).append(log)
         if self.request.settings.get(SHOW_TOOL_LOGS):
             shown = stable_json(log)

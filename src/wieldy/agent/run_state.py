@@ -83,7 +83,7 @@ class RunState:
         self.limited = False
         self.spent: Mapping[str, Any] = _NOTHING
         self.usage: Mapping[str, int] = _NOTHING
-        self.logs: list[dict[str, Any]] = []
+        self.logs: tuple[dict[str, Any], ...] = ()
 
     @property
     def ended(self) -> bool:

@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 _log = logging.getLogger("wieldy")
@@ -148,18 +148,25 @@ class OverhearingSink:
         return waiting
 
 
+class ItemListener(Protocol):
+    """Whoever is told what a call shows."""
+
+    async def shown(self, item: Any) -> None:
+        """Hear of an item."""
+
+
 class TellingChannel:
     """A channel with a reader of its own, both of which begin with the first item.
 
     The reader runs outside of the call, and cancels it if the listener fails.
     """
 
-    __slots__ = ("_channel", "_closed", "_outside", "_task", "_tell", "caller", "cancels")
+    __slots__ = ("_channel", "_closed", "_listener", "_outside", "_task", "caller", "cancels")
     # The result of the call comes with its outcome.
     live = True
 
-    def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
-        self._tell = tell
+    def __init__(self, listener: ItemListener) -> None:
+        self._listener = listener
         self._outside = copy_context()
         self._closed = False
         self.caller = asyncio.current_task()
@@ -184,7 +191,7 @@ class TellingChannel:
     async def _tell_items(self, channel: Channel) -> None:
         try:
             async for item in channel:
-                await self._tell(item)
+                await self._listener.shown(item)
         except Exception:
             if not self._closed and self.caller is not None:
                 self.cancels = self.caller.cancel()

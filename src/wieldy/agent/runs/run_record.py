@@ -118,7 +118,7 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     state = RunState()
     for body in steps:
         state.turns += map(read_turn, body.get("turns", ()))
-        state.logs += body.get("logs", ())
+        state.logs = (*state.logs, *body.get("logs", ()))
     last = steps[-1]
     state.step = Step(last["step"])
     for name in _SCALARS:
