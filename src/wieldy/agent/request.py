@@ -2,13 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from wieldy.core.call import Outcome
 from wieldy.core.discovery.session_listing import run_listing
 from wieldy.core.limits.budget import Budget
-from wieldy.models.model import Model
+from wieldy.models.model import NO_OPTIONS, Model
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
@@ -24,7 +23,6 @@ from .subagents.nesting import Nesting
 
 # Gets the receipt of a waiting call, and returns its outcome, or the receipt if nobody decides.
 Decider = Callable[[Outcome], Awaitable[Outcome]]
-_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 PATH_STYLE = "response.streaming_parse_path_style"
 
 
@@ -60,7 +58,7 @@ class Request:
     def options(self) -> Mapping[str, Any]:
         """The options for the model's provider, according to the current prompt."""
         given = self.prompt.get("options")
-        return dict(given) if given else _NO_OPTIONS
+        return dict(given) if given else NO_OPTIONS
 
     def list_tools(self, run: str) -> View | None:
         """Offer what this session, or this run, is shown, where the toolbox has search tools."""

@@ -1,11 +1,13 @@
 """The settings of an agent: values by dotted key, inherited from a parent."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from .nested_data import copy_containers, get_dotted, merge_values, nest_dotted
 
 _MISSING = object()
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Settings:
@@ -14,7 +16,8 @@ class Settings:
     def __init__(
         self, values: Mapping[str, Any] | None = None, parent: "Settings | None" = None
     ) -> None:
-        self._values: dict[str, Any] = dict(values or {})
+        # The mapping is replaced and never changed, so all empty ones are the same.
+        self._values = dict(values) if values else _NOTHING
         self._parent = parent
 
     def get(self, key: str, default: Any = None, inherit: bool = True) -> Any:
@@ -42,11 +45,11 @@ class Settings:
             self.set(key, value)
         return self.get(key)
 
-    def values(self, inherit: bool = True) -> dict[str, Any]:
+    def values(self, inherit: bool = True) -> Mapping[str, Any]:
         """All values as nested dicts."""
         if not inherit or self._parent is None:
             return self._values
-        merged: dict[str, Any] = merge_values(self._parent.values(), self._values)
+        merged: Mapping[str, Any] = merge_values(self._parent.values(), self._values)
         return merged
 
     def snapshot(self) -> "Settings":

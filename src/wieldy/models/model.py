@@ -7,6 +7,7 @@ each client writes them in its provider's format.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from wieldy.core.call import Call, Outcome
@@ -80,6 +81,8 @@ class Answers:
 
 Turn: TypeAlias = Said | Reply | Answers
 ModelEvent: TypeAlias = Event | Reply
+# Requests without options share it, because thousands of them may be kept at the same time.
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 class ToolSource(Protocol):
@@ -118,7 +121,7 @@ class ModelRequest:
     ) -> None:
         self.turns = tuple(turns)
         self.tools = tools
-        self.options = dict(options or {})
+        self.options = dict(options) if options else NO_OPTIONS
         self.output_schema = output_schema
 
 
