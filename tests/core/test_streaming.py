@@ -17,8 +17,16 @@ T = TypeVar("T")
 Tell = Callable[[Any], Awaitable[None]]
 
 
+class Listener:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    async def shown(self, item: Any) -> None:
+        await self._tell(item)
+
+
 async def run_telling(start: Callable[[TellingChannel], Coroutine[Any, Any, T]], tell: Tell) -> T:
-    channel = TellingChannel(tell)
+    channel = TellingChannel(Listener(tell))
     return await tell_pushed(channel, start(channel))
 
 
