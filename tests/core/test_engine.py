@@ -192,6 +192,19 @@ async def test_a_call_object_keeps_its_id_and_scope() -> None:
     assert outcome.value == scope.to_dict()
 
 
+async def test_a_call_to_which_the_view_adds_nothing_is_run_as_it_is() -> None:
+    async def who(context: Context) -> str | None:
+        return context.scope.agent
+
+    view = box_with(who).view(agent="a")
+    complete, other = Call("who", scope=Scope("a", "s")), Call("who", scope=Scope("b", "s"))
+
+    assert (await view.call(complete)).call is complete
+    assert (await view.call(complete, session="s")).call is complete
+    assert (await view.call(complete, session="t")).call.scope == Scope("a", "t")
+    assert (await view.call(other)).value == "a"
+
+
 async def test_nested_calls_inherit_their_scope_and_name_their_parent() -> None:
     box = Toolbox()
 

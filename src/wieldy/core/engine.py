@@ -93,10 +93,8 @@ class Engine:
         while parent is not None and parent.stopped:
             parent = parent.parent
         run = Run(call, parent)
-        handled = False
-        if extras is not None:
-            # The frame does not keep the extras, because thousands of calls may wait.
-            handled, extras = extras.equip(run), None
+        # The frame does not keep the extras, because thousands of calls may wait.
+        handled, extras = extras is not None and extras.equip(run), None
         current_run.set(run)
         self._running.add(run)
         try:

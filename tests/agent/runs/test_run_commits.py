@@ -1,6 +1,7 @@
 """How often a run is written: two commits per call and two per round, shared among runs."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,3 +80,31 @@ async def test_runs_at_the_same_time_share_their_commits(commits: Commits, tmp_p
 
     # How many share one depends on how busy the machine is.
     assert 0 < made <= runs * alone / 3
+
+
+async def test_a_run_that_waits_in_a_call_keeps_few_objects(tmp_path: Path) -> None:
+    count, entered, going_on = 50, asyncio.Semaphore(0), asyncio.Event()
+    agent = make_agent(tmp_path, 1, 1)
+
+    @agent.tool_func
+    async def note(text: str) -> str:
+        entered.release()
+        await going_on.wait()
+        return text
+
+    going_on.set()
+    await agent.input("Once.").async_start()
+    going_on.clear()
+    gc.collect()
+    before = len(gc.get_objects())
+    runs = [asyncio.ensure_future(agent.input("Note it.").async_start()) for _ in range(count)]
+    for _ in range(count + 1):
+        await entered.acquire()
+    gc.collect()
+    kept = (len(gc.get_objects()) - before) / count
+    going_on.set()
+    await asyncio.gather(*runs)
+    await agent.async_close()
+
+    # Each object is one more for the garbage collector to look at, and a thousand runs may wait.
+    assert kept < 95

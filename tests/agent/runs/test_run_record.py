@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, Literal, Optional
 
 import pytest
@@ -14,6 +15,8 @@ from wieldy import Call, Secret
 from wieldy.agent import Agent, ChatSessionExtension, StateRefused
 from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.output.output_record import read_recorded_output, write_output
+from wieldy.agent.run_state import RunState
+from wieldy.agent.runs.run_record import read_state
 from wieldy.agent.runs.run_values import read_turn, write_turn
 from wieldy.core.call import Outcome, Status
 from wieldy.models.chat_body import chat_messages
@@ -243,3 +246,31 @@ async def test_a_message_that_can_not_be_read_becomes_text_and_the_rest_of_the_s
     assert "around" in execute("SELECT body FROM wieldy_run_steps WHERE number = 1")
     assert await agent.async_resume(response.run_id) == "Done."
     await agent.async_close()
+
+
+async def test_a_step_has_only_what_is_not_empty(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db"
+    async with Agent(ScriptedModel("Done."), name="brief", store=store) as agent:
+        response = agent.input("Go on.").get_response()
+        await response.async_get_text()
+        steps = await agent.toolbox.store.runs.steps(response.run_id)
+
+    assert [list(step) for step in steps] == [
+        ["step", "turns", "request"],
+        ["requests", "step", "turns", "text"],
+        ["requests", "step"],
+    ]
+    assert steps[-1] == {"requests": 1, "step": "done"}
+
+
+def test_a_step_of_an_earlier_version_has_empty_values_and_is_read() -> None:
+    step = {"step": "call", "round": 1, "turns": [{"said": "user", "content": "Pay."}]}
+    lists = {key: list[Any]() for key in ("pending", "logs", "calls", "partial", "answered")}
+    scalars = {"retries": 0, "judged": False, "purpose": "", "requests": 0, "limited": False}
+    earlier = {**lists, **scalars, "usage": {}, "spent": {}, "text": "", **step}
+
+    brief, full = read_state([step]), read_state([earlier])
+
+    for name in set(RunState.__slots__) - {"turns"}:
+        assert (name, getattr(brief, name) or None) == (name, getattr(full, name) or None)
+    assert [write_turn(turn) for turn in brief.turns] == [write_turn(turn) for turn in full.turns]
