@@ -75,7 +75,8 @@ if TYPE_CHECKING:
         VersionConflict,
     )
 
-# What most programs never name is loaded when it is asked for, to keep `import wieldy` light.
+# Most programs never use these names. Each is loaded when it is asked for, to keep
+# `import wieldy` light.
 _HOMES = {
     "ArtifactError": "store.artifacts.artifact_errors",
     "ArtifactNotFound": "store.artifacts.artifact_errors",

@@ -115,7 +115,7 @@ class _Patience:
     def _ring(self) -> None:
         self._timer = None
         if self._waiter is None:
-            # Whoever reads the events takes their time. The next wait sets the timer.
+            # The reader of the events takes its time. The next wait sets the timer.
             return
         if self._loop.time() < self._until:
             self._timer = self._loop.call_at(self._until, self._ring)

@@ -89,7 +89,7 @@ class LiveGateway:
         file = read_gateway(path)
         if not locked:
             file = file.model_copy(update={"lock": None})
-        # What the environment lacks is said before anything is started.
+        # A missing variable of the environment is reported before anything is started.
         make_webhooks(file.webhooks)
         callers = dict(file.callers)
         people = import_extra("wieldy.server.caller_sources", "CallerSources", "server")(callers)
@@ -155,7 +155,7 @@ class LiveGateway:
         Rules, modes, views and callers change in one step, and the tools of servers that go or
         change are gone in the same step: no tool is there without the rules that hold for it.
         """
-        # What the environment says may be wrong, and then nothing is changed.
+        # This raises if a variable of the environment is wrong, before anything is changed.
         webhooks = make_webhooks(file.webhooks)
         changed = [
             name for name, each in file.servers.items() if self.file.servers.get(name) != each

@@ -22,9 +22,9 @@ ProviderFormat = Literal[
 TextDialect = Literal["xml", "hermes", "qwen", "invoke", "auto"]
 # The roles of a caller: to call tools, to decide on others' calls, to change the gateway.
 Role = Literal["call", "approve", "administer"]
-# What webhooks can be told.
+# The events that webhooks can be told of.
 EventKind = Literal["call.pending", "call.decided", "call.failed", "tool.changed"]
-# What became of a message to a webhook.
+# The states of a message to a webhook.
 DeliveryState = Literal["waiting", "delivered", "failed"]
 CallState = Literal[
     "pending",

@@ -80,7 +80,7 @@ class Plan:
         self, basis: Basis, stack: Sequence[Layer], call_gate: "CallGate | None" = None
     ) -> None:
         self.tool = basis.tool
-        # What lets calls in, where there are limits on calls.
+        # This lets calls in if there are limits on calls.
         self.call_gate = call_gate
         self.executor = basis.executor
         self.accept, self.values, self.read = basis.accept, basis.values, basis.read

@@ -283,7 +283,7 @@ class Run:
         blocks, reader = self.blocks, self.sink
         if reader is None:
             self.send_to(OverhearingSink(None, tell))
-            # What the call gives is not changed by who listens.
+            # A listener must not change the result of the call.
             self.blocks = blocks
         else:
             self.sink = OverhearingSink(reader, tell)

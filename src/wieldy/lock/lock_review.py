@@ -64,7 +64,7 @@ class LockReview:
         self._on_change = on_change
         self._lock = _read(path)
         self._told: set[tuple[str, str]] = set()
-        # What differs in each tool that is not as it was locked, also where that is only logged.
+        # The difference of each tool from the lock, also if it is only logged.
         self.differing: dict[str, str] = {}
 
     def __call__(self, tool: Tool) -> Hold | None:

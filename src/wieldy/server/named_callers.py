@@ -30,7 +30,7 @@ class NamedCallers:
             # Clients are told where to get a token, as by the issuer itself.
             self.metadata = identifier.metadata
         if isinstance(identifier, SessionIdentifier):
-            # Where nobody has a session, nobody is offered to sign in.
+            # Only identifiers with sessions have this method: nobody else is offered to sign in.
             self.identify_session = self._identify_session
 
     async def identify(self, token: str) -> Identity | None:

@@ -24,7 +24,7 @@ _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "reque
 _UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
 # The columns of a call in a list.
 BRIEF = [column for column in calls.c if column.name not in _UNLISTED]
-# Where words are looked for, and how much of the arguments is looked at.
+# The columns in which words are looked for, and how much of the arguments is searched.
 _NAMED_COLUMNS = (calls.c.tool, calls.c.id, calls.c.caller, calls.c.agent, calls.c.session)
 _SEARCHED = 2000
 # The one that few calls are likely to share comes first.

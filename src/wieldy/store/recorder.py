@@ -153,7 +153,7 @@ class LedgerRecorder:
         """Record the end of a call that needs more work, or that never started."""
         operation = ending.operation
         if isinstance(outcome.error, TooManyCalls) and not record.begun:
-            # Whoever calls too often must not fill the store. Observers are told all the same.
+            # A caller with too many calls must not fill the store. Observers are told all the same.
             return outcome
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller does not wait for it again. An approved call

@@ -17,7 +17,7 @@ _FEW = 500
 _MANY = 10_000
 # How many rows are checked between two looks at the clock.
 _SLICE = 2000
-# Where a page ends: the time of its last row, and the row's id.
+# The end of a page: the time of its last row, and the row's id.
 Place = tuple[float, str]
 Conditions = Sequence[ColumnElement[bool]]
 

@@ -20,7 +20,7 @@ from .store_access import StoreAccess
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
 # The columns that a step changes in the row of its run.
 _MOVED = ("state", "owner", "steps", "changed_at", "answer", "error")
-# What is written of a run at its beginning.
+# The columns that are written when a run begins.
 _BEGUN = (
     "id",
     "agent",

@@ -30,7 +30,7 @@ def run_make_token(
 
     async def make() -> int:
         expires_at = read_deadline(expires, "--expires")
-        # Whoever is to come in may get a token before the server runs for the first time.
+        # A caller may get a token before the server runs for the first time.
         async with choice.open(create=True) as box:
             tokens, by = box.store.tokens, environment.user()
             token = await tokens.make(name, roles, view=view, expires_at=expires_at, by=by)
@@ -56,7 +56,7 @@ def run_link_token(
         async with choice.open() as box:
             seconds, by = expires_at - time.time(), environment.user()
             key = await box.store.sign_ins.make_link(name, seconds=seconds, by=by)
-        # What is after the # is not sent to any server, and is in no log.
+        # A browser sends the part after the # to no server, so it is in no log.
         link = f"{page}/sign-in#{key}"
         if as_json:
             screen.put({"link": link, "name": name, "expires_at": expires_at})

@@ -102,7 +102,7 @@ class SessionListing:
         known = self._known_here(session)
         keeper = self._keeper
         if known is None and keeper is not None:
-            # Whoever lists tools without awaiting reads the store once per session.
+            # A caller that does not await blocks while the store is read, once per session.
             known = blocking_border().wait(lambda home: keeper.read_list(session)) or ()
             self._keep_names(session, known)
         return known or ()

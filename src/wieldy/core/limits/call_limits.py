@@ -21,7 +21,8 @@ EACH = "*"
 # Runs a call within the limits that hold for it.
 CallGate = Callable[[Run, Handler], Awaitable[Outcome]]
 _Holding = tuple["_Limited", str | None]
-# What the calls around the current one hold: a call that waits for its own must not refuse them.
+# The places that the calls around the current one hold. A call that waits for calls of its own
+# must not keep them out.
 _held: ContextVar[tuple[_Holding, ...]] = ContextVar("wieldy_limits_held", default=())
 
 

@@ -248,7 +248,7 @@ class Servers(Mapping[str, Server]):
         if isinstance(source, Address) and callable(source.headers):
             terms = replace(terms, headers=source.headers)
         elif isinstance(source, PerCaller):
-            # What one caller was answered is not for another.
+            # The answer to one caller is not for another.
             terms = replace(terms, limits=replace(terms.limits, cache=None))
         return server.offer(self._require_registry, terms)
 

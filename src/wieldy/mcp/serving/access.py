@@ -12,7 +12,7 @@ from .cookie_sessions import identify_session
 from .refusals import Refusal
 from .wrong_tokens import WrongTokens
 
-# Where a browser's session counts; programs that call tools have tokens.
+# A browser's session counts below this path; programs that call tools have tokens.
 _FOR_SESSIONS = "/api/"
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 

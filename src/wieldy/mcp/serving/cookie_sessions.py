@@ -88,5 +88,5 @@ def comes_from_same_origin(headers: Headers) -> bool:
 
 def _find_header(headers: Headers, wanted: bytes) -> str | None:
     found = [value.decode("latin-1").strip().lower() for name, value in headers if name == wanted]
-    # What is said twice is not believed.
+    # A header that is sent twice is not believed.
     return found[0] if len(found) == 1 else (None if not found else "")

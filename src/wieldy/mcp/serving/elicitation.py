@@ -42,7 +42,7 @@ from .progress import Teller
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
 
 Request = ServerRequestContext[Any, Any]
-# What may be asked of a client, and the shape of its answer.
+# The requests that a client may get, and the shapes of its answers.
 SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "elicitation/create": (ElicitRequest, ElicitResult),
     "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .callers import IdentifiedUser, Identity, has_expired
 from .refusals import Refusal
 
-# Whoever may no longer have an answer is noticed within this time if nothing is sent, and
-# otherwise before something is sent that comes a second or more after the last look.
+# A lost permission is noticed within this time if nothing is sent. Otherwise it is noticed before
+# something is sent, if the last look is a second or more ago.
 LOOK_SECONDS = 2.0
 _FRESH_SECONDS = 1.0
 _log = logging.getLogger("wieldy.server")
@@ -126,8 +126,8 @@ class HeldAnswer:
             return None if self._has_expired_only() else now
         if now is None or (now.name, now.view) != (before.name, before.view):
             return _CHANGED
-        # Whoever has more roles than before may have what they asked for, and a stream shows
-        # them more if they open it again.
+        # A caller with more roles than before may still have the answer. A stream that has begun
+        # ends, because it would show them more if they opened it again.
         same = now.roles == before.roles or (not self._begun and now.roles > before.roles)
         return None if same else _CHANGED
 

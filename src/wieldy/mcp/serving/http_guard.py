@@ -18,7 +18,7 @@ from .wrong_tokens import WINDOW_SECONDS
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-# What a browser sends to sign in and out is answered in the form of the API.
+# Requests to sign in and out are answered in the form of the API.
 _SIGNING = frozenset(("/sign-in", "/sign-out"))
 # The API's form of each refusal: a code that stays the same, and the next step.
 _CODES = {

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger("wieldy.server")
 _MOST_FAULTS = 20
-# What belongs to one caller must not stay in a cache. A browser that opens an answer itself takes
+# An answer for one caller must not stay in a cache. A browser that opens an answer itself takes
 # it for nothing but data, and no other site may embed it.
 ANSWER_HEADERS = {
     "cache-control": "no-store",
@@ -48,7 +48,7 @@ ANSWER_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _FLUSH_SECONDS = 2.0
-# What an operation needs that names no roles; those who administer may do everything.
+# The roles for an operation that names none. Administrators may do everything.
 _ANY_ROLE: tuple[Role, ...] = ("call", "approve")
 
 
@@ -110,7 +110,7 @@ class ApiBox:
     def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            # Whoever asked for it may be gone, and then nobody else looks at the error.
+            # The caller may be gone, and then nobody else looks at the error.
             task.exception()
 
 
@@ -197,7 +197,7 @@ class ApiOperation:
     body: type[Input] | None = None
     roles: tuple[Role, ...] = ()
     statuses: tuple[int, ...] = (200,)
-    # What an operation without a described answer gives.
+    # The media type of an operation without a described answer.
     media_type: str = "text/event-stream"
     # Whether also those may ask who have no role at all.
     for_all: bool = False

@@ -25,7 +25,7 @@ _MOST_WAITING = 1000
 _MOST_REPLAYED = 5000
 # A reader that is this far behind is not told what running calls show.
 _MOST_LIVE = 200
-# Whoever comes back after a longer time lists the calls again.
+# A reader that comes back after a longer time lists the calls again.
 _LONGEST_ABSENCE = 24 * 3600.0
 
 
@@ -64,7 +64,7 @@ class CallEvent(NamedTuple):
 
 
 StreamEvent = CallEvent | LiveEvent
-# What a toolbox offers as `listen`.
+# The type of `Toolbox.listen`.
 Listen = Callable[[Callable[[Call, Block | Progress], None]], Callable[[], None]]
 
 

@@ -132,7 +132,7 @@ class EventStream:
 
     async def _send_events(self, send: Send) -> None:
         end = time.monotonic() + self._seconds
-        # Whoever gets no event at all can come back to this place too.
+        # A reader that gets no event at all can come back to this place too.
         await _put(
             send, f"retry: 1000\nid: {self._place or self._hub.place}\nevent: hello\ndata: {{}}\n\n"
         )

@@ -17,7 +17,7 @@ from .answer_shapes import clean_text
 _SECONDS = 0.1
 _MOST_CALLS = 500
 _LONGEST_MESSAGE = 500
-# What is shown of the output of a call: at once, and to those who come later.
+# The most characters of a call's output: in one event, and for readers who come later.
 _LONGEST_PIECE = 8000
 _LONGEST_TAIL = 16_000
 

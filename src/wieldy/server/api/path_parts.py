@@ -18,7 +18,7 @@ def write_part(name: str) -> str:
     text = quote(name, safe=_SAFE, errors="replace").replace("~", "~7E")
     if not text.strip("."):
         return text.replace(".", "~2E") or _EMPTY
-    # What is not ASCII stays percent-encoded, so that a browser shows it as it is.
+    # Other characters stay percent-encoded, and a browser shows them as they are.
     return re.sub("%(?=[0-7])", "~", text)
 
 

@@ -80,7 +80,7 @@ def _find_bad_server(server: ServerTable) -> Iterator[Misfit]:
 
 
 def _fits_header(text: str) -> bool:
-    # What stands for a variable may have any characters, which are replaced.
+    # A placeholder may have any characters, because the variable's value replaces it.
     return _VARIABLE in text or (text.isascii() and text.isprintable())
 
 

@@ -8,7 +8,7 @@ from .gateway_file import CallerLimitTable, GatewayFile, LimitTable
 from .key_lines import KeyPath
 
 NAMELESS = "callers have names only if they have tokens. Write tokens = true below [access]."
-# Where a limit stands in the file, whose calls it counts, of which tools, and the table.
+# A limit's place in the file, the caller and the tools whose calls it counts, and its table.
 _Placed = tuple[KeyPath, str | None, str, LimitTable]
 
 

@@ -27,7 +27,7 @@ _LARGEST = 1024 * 1024
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _SHORT = 80
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# What pydantic adds to the path of a value that may have several types, or that is itself a key.
+# Pydantic adds these to the path of a value with several types, or of a key.
 _NO_KEYS = ("float", "str", "[key]")
 # The tables on which it depends what can be said of a table. The file itself has no name.
 _NEEDS = {
@@ -202,7 +202,7 @@ def _find_more(
         read = GatewayFile.model_validate(data)
     except ValidationError:
         return []
-    # What another table or key says may be meant otherwise than it is written.
+    # A mistake elsewhere may change what this table means, so only certain misfits are reported.
     own = [
         (path, said)
         for path, said in _find_misfits(read)

@@ -49,7 +49,7 @@ class SignInDesk:
         begun = await self._sign_ins.use_link(await _read_key(request))
         if begun is None:
             raise Problem(403, "bad_link", "The link was used, or no longer works.", _ASK)
-        # Whoever was signed in with this browser before no longer is.
+        # The session that this browser had before ends.
         await self._end_current(request)
         told = {"name": begun.token.name, "roles": sorted(begun.token.roles)}
         answer = write_answer(told, 200, _HEADERS)

@@ -138,7 +138,7 @@ class Webhooks:
                 await self._changes.tell()
             is_busy = await self._move_on()
         except Exception as error:
-            # Whatever fails, the next turn tries again. What the store says needs no traceback.
+            # The next turn tries again after any error. An error of the store needs no traceback.
             is_known = isinstance(error, WieldyError | OSError)
             if not self._has_failed:
                 _log.warning("Webhooks can't go on now: %s", error, exc_info=not is_known)

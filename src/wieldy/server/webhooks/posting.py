@@ -50,7 +50,7 @@ class Postman:
         except TimeoutError:
             return self._fail(delivery, None, f"it did not answer within {self._seconds:g} s")
         except Exception as error:
-            # Whatever the network and its libraries come up with, the message is tried again.
+            # The network and its libraries may raise anything, and the message is tried again.
             return self._fail(delivery, None, str(error) or type(error).__name__)
         return self._read_answer(delivery, answer)
 

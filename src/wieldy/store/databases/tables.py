@@ -445,8 +445,8 @@ rollups = Table(
     ),
 )
 
-# What happened to calls and tools that webhooks may want to hear, until it becomes deliveries.
-# Where there are webhooks, triggers on the calls write it in the transaction of the change.
+# Events of calls and tools that webhooks may want to hear, until they become deliveries. If there
+# are webhooks, triggers on the calls write the events in the transaction of the change.
 outbox_events = Table(
     "wieldy_events",
     metadata,

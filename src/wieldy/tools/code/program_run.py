@@ -113,7 +113,7 @@ class ProgramRun:
         try:
             report, out, err = await self._listen(link, [read for read, _ in pipes])
         except ExceptionGroup as failed:
-            # Whoever is shown the output failed; the other tasks were only cancelled for it.
+            # The reader of the output raised the first one; the other tasks were cancelled for it.
             raise failed.exceptions[0] from None
         finally:
             link.close()

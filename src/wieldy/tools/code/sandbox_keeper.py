@@ -34,7 +34,7 @@ def main(control: int, parent: int) -> None:
     """Run one program, and report how it ended."""
     set_subreaper()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Whoever wants this to end closes the connection.
+        # The host ends this process by closing the connection.
         signal.signal(number, signal.SIG_IGN)
     link = socket.socket(fileno=control)
     with link, link.makefile("rb") as lines:

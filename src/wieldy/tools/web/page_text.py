@@ -33,8 +33,8 @@ _TAG = re.compile(
 )
 _ROOT = re.compile(r"<html\b", re.IGNORECASE)
 _TAG_NAME = re.compile(r"<!--|<[a-z][a-z0-9-]{0,30}", re.IGNORECASE)
-# What holds no text of the page, and where it ends. A library looks for facts in scripts, which
-# takes longer than in proportion to their length.
+# Elements without text of the page, and their ends. They are removed, because the time that a
+# library spends in scripts grows faster than their length.
 _UNREAD = {
     "<!--": re.compile("-->"),
     "<script": re.compile(r"</script\b[^>]*+>?+", re.IGNORECASE),

@@ -128,7 +128,7 @@ class Catalogues:
     async def _reach_all(self, servers: Iterable[Server]) -> AsyncIterator[Server]:
         """The servers as the sender of the current request reaches them."""
         for server in servers:
-            # What can't be reached now has nothing to offer now.
+            # A server that can't be reached now has nothing to offer now.
             with suppress(WieldyError):
                 yield await server.reach(make_context("resources/list"))
 

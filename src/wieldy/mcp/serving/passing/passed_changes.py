@@ -167,7 +167,7 @@ class PassedChanges:
         """Whether the client in whose context this runs may hear of a server."""
         home = server.home
         if server is not home and server.owner != caller_name():
-            # What one caller's connection hears is for that caller alone.
+            # News on one caller's connection is for that caller alone.
             return False
         gone = self._catalogues.servers.get(home.name) is not home
         return gone or home in await self._catalogues.visible_servers()

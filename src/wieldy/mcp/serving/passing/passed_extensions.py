@@ -24,7 +24,7 @@ def add_extensions(result: Any, ctx: Request, servers: Iterable[Server]) -> Any:
     found: dict[str, dict[str, Any]] = {name: {} for name in wanted if name in behind}
     if not found:
         return result
-    # What the server itself has replaced or added stays.
+    # Extensions that the server itself has replaced or added stay.
     extensions = {**found, **(capabilities.get("extensions") or {})}
     return {**result, "capabilities": {**capabilities, "extensions": extensions}}
 

@@ -67,7 +67,7 @@ class BackgroundCalls:
             with self._traffic.one():
                 return await work
         finally:
-            # Where the server is ending, the work was never begun.
+            # If the server is ending, the work was never begun.
             work.close()
 
     def _forget(self, task_id: str, done: "asyncio.Task[Any]") -> None:
