@@ -1,6 +1,9 @@
 """Pages that are made to keep their reader busy, and pages that are hardly any."""
 
+import io
+
 import pytest
+from pypdf import PdfWriter
 
 from tests.tools.web.test_web_tools import pdf
 from wieldy.core.errors import ServiceError
@@ -89,3 +92,15 @@ def test_a_document_that_breaks_its_reader_is_an_error_of_its_own() -> None:
 
     with pytest.raises(ServiceError, match="document can't be read: Unsupported filter"):
         read_page(broken, "application/pdf", ADDRESS, 1000)
+
+
+def test_a_title_is_no_way_around_the_limit() -> None:
+    html = f"<html><head><title>{'One whale ' * 1000}</title></head><body>x</body></html>"
+    writer, held = PdfWriter(), io.BytesIO()
+    writer.add_metadata({"/Title": "One whale " * 1000})
+    writer.write(held)
+
+    for content, kind in ((html.encode(), "text/html"), (held.getvalue(), "application/pdf")):
+        title = read_page(content, kind, ADDRESS, 10).title
+        assert title.startswith("One whale One")
+        assert len(title) < 301

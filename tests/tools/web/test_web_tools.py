@@ -155,6 +155,12 @@ async def test_what_has_no_text_is_refused(
     assert said in await refusal(f"{site.url}/x")
 
 
+async def test_an_error_is_no_way_around_the_limit(site: Api) -> None:
+    site.answer("/x", 200, b"\0", Content_Type=f"image/{'x' * 10_000}")
+
+    assert len(await refusal(f"{site.url}/x")) < 1_000
+
+
 @pytest.mark.parametrize(
     ("content", "content_type"),
     [

@@ -23,6 +23,7 @@ _MOST_ORIGINS = 200
 _NAME = "wieldy"
 _MADE = "text/html; charset=utf-8"
 _MOST_HTML = 1_000_000
+_LONGEST_ERROR = 500
 # The seconds that must be left for reading a page after a browser has shown it.
 _SPARE_SECONDS = 0.5
 
@@ -105,7 +106,8 @@ class PageReader:
         except TimeoutError:
             return FetchedPage(url, error=f"it did not come within {self._seconds:g} seconds")
         except ServiceError as error:
-            return FetchedPage(url, error=str(error), status=error.status)
+            # Some of it may be what the site said, at any length.
+            return FetchedPage(url, error=f"{error!s:.{_LONGEST_ERROR}}", status=error.status)
 
     async def _read(self, url: str, most: int, end: float) -> FetchedPage:
         if not url_origin(url).startswith(("http://", "https://")):
@@ -127,7 +129,9 @@ class PageReader:
         except ServiceError as error:
             if not page.text:
                 raise
-            return FetchedPage(url, page, note=f"Its scripts may add to this, but {error}")
+            return FetchedPage(
+                url, page, note=f"Its scripts may add to this, but {error!s:.{_LONGEST_ERROR}}"
+            )
 
     async def _render(self, url: str, page: PageText, most: int, end: float) -> PageText:
         """The page as its scripts make it, unless they only take away from it."""

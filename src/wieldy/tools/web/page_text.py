@@ -18,6 +18,7 @@ _TEXT = ("application/xml", "application/javascript", "application/yaml", "appli
 _JSON = ("application/json", "text/json", "application/x-ndjson")
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
+_LONGEST_TITLE = 300
 _MOST_PAGES = 1000
 _MOST_HTML = 1_000_000
 # Reading takes longer than in proportion to the tags of a page and to the attributes of a tag.
@@ -77,9 +78,9 @@ def read_page(
         # A broken document breaks the libraries that read it in many ways.
         said = str(error)[:200] or type(error).__name__
         raise ServiceError(f"the {kind} document can't be read: {said}") from error
-    if len(page.text) <= most:
-        return page
-    return PageText(page.title, page.text[:most], page.kind, complete=False)
+    title = " ".join(page.title[:_LONGEST_TITLE].split())
+    complete = page.complete and len(page.text) <= most
+    return PageText(title, page.text[:most], page.kind, complete)
 
 
 _Reader = Callable[[bytes, str | None, str, int, float], PageText]
