@@ -43,15 +43,16 @@ run: $(STAMP) ## serve the example tools, with the console, and print a link tha
 demo: $(STAMP) ## a guided run in the terminal
 	@$(BIN)/wieldy demo
 
-test: lint types ## lint, types and every test
+test: lint ## lint, types and every test
 	@scripts/install-postgres
 	@scripts/install-program bwrap bubblewrap
 	@scripts/install-program chromium chromium chromium-sandbox
 	@scripts/install-program systemd-analyze systemd
-	@echo "Running the tests"
-	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(BROWSER_TESTS) --cov --cov-report=
-	@echo "Running the tests of the console in a browser"
-	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-append --cov-report= --cov-fail-under=$(COVERAGE)
+	@echo "Checking types, and running the tests of the console in a browser"
+	@scripts/beside "$(BIN)/python -m mypy" \
+		scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-report=
+	@echo "Running the other tests"
+	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(BROWSER_TESTS) --cov --cov-append --cov-report= --cov-fail-under=$(COVERAGE)
 
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x

@@ -65,6 +65,18 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return "passed", "" if next(_passed) % _TESTS_PER_DOT else ".", "PASSED"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let no test be followed that is not to be.
+
+    In a process that shares the tests, pytest-cov starts to follow twice, and pauses only the
+    second. What the first one finds is never used.
+    """
+    plugin = session.config.pluginmanager.getplugin("_cov")
+    if plugin is not None and hasattr(session.config, "workerinput"):
+        plugin.cov_controller.cov.stop()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Choose which tests are followed by the coverage, and put the longest first."""
     cases: Counter[str] = Counter()
