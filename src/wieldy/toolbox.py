@@ -93,7 +93,7 @@ class Toolbox(CallControl):
             default is one per processor.
 
     Raises:
-        ValueError: A setting has a value that it can't have, or the store's URL is none.
+        ValueError: A setting has a value that it can't have, or `store` is not a URL of a store.
 
     Example:
         `box = Toolbox(store="sqlite:///wieldy.db", permission_mode="read-only")`

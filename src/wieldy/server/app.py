@@ -133,7 +133,10 @@ def _make_webhooks(server: BoxServer, given: Sequence[Webhook] | Webhooks) -> We
         return given
     box = find_toolbox(server)
     if given and box is None:
-        raise ValueError("Webhooks need a toolbox with a store, and this is none.")
+        raise ValueError(
+            "Webhooks need a toolbox with a store: serve the toolbox itself, and make it with "
+            "Toolbox(store=…)."
+        )
     return Webhooks(box, given) if given and box is not None else None
 
 

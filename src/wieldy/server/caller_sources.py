@@ -33,7 +33,7 @@ class CallerSource:
         callers: What is known of callers.
 
     Raises:
-        InvalidSource: A variable of the environment is not set, or the entry is none.
+        InvalidSource: A variable of the environment is not set, or the entry names no server.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class CallerSources:
         self._sources: dict[str, CallerSource] = {}
 
     def add(self, name: str, table: ServerTable, entry: Mapping[str, Any]) -> PerCaller:
-        """The source of a server, for `add_mcp`; `InvalidSource` if the entry is none."""
+        """The source of a server, for `add_mcp`; `InvalidSource` if the entry names no server."""
         source = CallerSource(name, table, entry, self.known)
         self._sources[name] = source
         self._want_claims()

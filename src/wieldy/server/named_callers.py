@@ -34,11 +34,11 @@ class NamedCallers:
             self.identify_session = self._identify_session
 
     async def identify(self, token: str) -> Identity | None:
-        """Find the owner of a token; None if it is none of these."""
+        """Find the owner of a token; None if it is not known here."""
         return self._with_table(await self._identifier.identify(token))
 
     async def _identify_session(self, key: str) -> Identity | None:
-        """Find the owner of a session in a browser; None if it is none of these."""
+        """Find the owner of a session in a browser; None if it is not known here."""
         assert isinstance(self._identifier, SessionIdentifier)
         return self._with_table(await self._identifier.identify_session(key))
 

@@ -44,7 +44,7 @@ class LoadedTools:
 
 
 def _read_names(text: str | None) -> list[str]:
-    """The names in a row; what is none of ours says nothing, and the session starts again."""
+    """The names in a row; none if the row can't be read, and the session starts again."""
     try:
         names = json.loads(text or "[]")
     except ValueError:

@@ -71,7 +71,7 @@ def run_link_token(
 
 
 def _read_address(address: str) -> str:
-    """The beginning of the console's addresses; `ValueError` if it is none."""
+    """The beginning of the console's addresses; `ValueError` if the text is not an address."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(f"--url is the address of a server, such as {DEFAULT_URL}, not {address}.")

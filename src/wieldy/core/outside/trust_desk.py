@@ -33,7 +33,7 @@ class TrustDesk:
         """Count the session of a call as untrusted, because the call brought in outside text.
 
         Args:
-            call: The call, or what a request that is none would be as a call.
+            call: The call, or a call that stands for a request of another kind.
 
         Raises:
             StoreError: The store can't be written.

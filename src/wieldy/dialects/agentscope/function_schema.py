@@ -41,7 +41,7 @@ def given_schema(tool: Tool, given: Schema) -> Schema:
 
 
 def check_given_schema(json_schema: Any) -> Schema:
-    """A schema that a user gave, or `TypeError` if it is none."""
+    """A schema that a user gave, or `TypeError` if it is not a dict."""
     if not isinstance(json_schema, Mapping):
         raise TypeError(f"json_schema must be a dict, not {type(json_schema).__name__}")
     function = json_schema.get("function")

@@ -72,7 +72,7 @@ def _read_webp_size(data: bytes) -> tuple[int, int]:
 
 
 def read_base64(text: str) -> bytes | None:
-    """The bytes of base64 text, or None if it is none."""
+    """The bytes of base64 text, or None if it is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -40,7 +40,7 @@ class ShownBlock(AnswerShape):
     value: JsonValue = Field(None, description="Of a block of the type `json`.")
     data: str | None = Field(None, description="A picture in base64, if it is one and not large.")
     mime_type: PlainText | None = Field(
-        None, description="Of a picture as its bytes say, null if they are none; or as is told."
+        None, description="For a picture, read from its bytes, or null; otherwise as the tool says."
     )
     width: int | None = Field(None, description="Of a picture in pixels, if its bytes say so.")
     height: int | None = None

@@ -15,7 +15,7 @@ _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 NO_NUL = r"^[^\x00]*$"
 PlainText = Annotated[str, StringConstraints(pattern=NO_NUL)]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=NO_NUL)]
-# A number such as inf or nan is none.
+# inf and nan are refused.
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _LONGEST_SECONDS = 100 * 366 * 86400
 _MOST_KEPT = 10**15

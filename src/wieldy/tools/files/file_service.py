@@ -72,7 +72,7 @@ class FileService:
         return self._files.read(self._grants.check("read", path), self._largest)
 
     def read_text(self, path: str) -> str:
-        """The text of a file; `UnfitFile` where it is none."""
+        """The text of a file; `UnfitFile` if it is not text."""
         return _decode(path, self.read_bytes(path))
 
     def read_lines(self, path: str, start: int = 1, count: int | None = None) -> dict[str, Any]:

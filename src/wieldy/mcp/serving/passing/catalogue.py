@@ -148,7 +148,7 @@ class Catalogues:
 
 
 def make_context(method: str) -> Context:
-    """The sender of the current request, as a call that is none of a tool."""
+    """The sender of the current request, as the context of a call without a tool."""
     channel = SimpleNamespace(
         call=make_request_call(method), tool_name=method, deps=None, attempts=1
     )
