@@ -13,7 +13,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Select, func, lit
 
 # The index of a condition that fewer rows meet is good enough, whatever the others are.
 _FEW = 500
-# Nobody counts further than this.
+# Counting stops at this number.
 _MANY = 10_000
 # How many rows are checked between two looks at the clock.
 _SLICE = 2000

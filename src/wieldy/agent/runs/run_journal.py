@@ -52,7 +52,7 @@ class Journal(Protocol):
 class StoreJournal(StepWriter):
     """A run in a store: one row, and one more for each step.
 
-    A run that goes on has written so many turns and logs before.
+    `turns` and `logs` say how many a resumed run has written before.
     """
 
     recorded = True
