@@ -12,6 +12,9 @@ import sys
 from types import FrameType
 
 _LENGTH = 8
+# Kills the program, and then this process. A kill of this process reaches the program only later,
+# when the fork server notices.
+CRASH = signal.SIGUSR2
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
@@ -25,9 +28,9 @@ def launch(address: str, target: str, name: str) -> None:
         )
 
         def pass_on(number: int, frame: FrameType | None) -> None:
-            os.kill(process, number)
+            os.kill(process, signal.SIGKILL if number == CRASH else number)
 
-        for number in _PASSED_ON:
+        for number in (*_PASSED_ON, CRASH):
             signal.signal(number, pass_on)
         # Who reads what the program writes is waiting for the program to close it.
         for stream in range(3):

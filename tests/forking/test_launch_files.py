@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.forking.launch_files import launch_file, run_script
+from tests.forking.launcher import CRASH
 from tests.mcp.waiting import alive, until
 
 PROGRAM = """
@@ -79,6 +80,19 @@ async def test_it_is_gone_when_the_process_that_stands_for_it_is_killed(
         process.kill()
 
     await until(lambda: not alive(forked))
+
+
+def test_it_is_gone_as_soon_as_the_process_that_stands_for_it_after_a_crash(
+    program: str, tmp_path: Path
+) -> None:
+    with start(program, tmp_path, "wait") as process:
+        assert process.stdout is not None
+        forked = int(process.stdout.readline().split()[0])
+        process.send_signal(CRASH)
+        process.wait(120)
+
+        assert not alive(forked)
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_the_server_goes_on_after_somebody_who_was_killed_while_asking(

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.commands.test_gateway_end import address
 from tests.cli.terminal import wieldy
 from tests.forking.launch_files import WIELDY
+from tests.forking.launcher import CRASH
 from tests.server.webhooks.receiver import SECRET, Receiver
 from tests.server.webhooks.test_dispatch import stay_silent
 
@@ -96,7 +97,7 @@ async def test_what_a_killed_gateway_has_not_delivered_is_delivered_by_the_next(
         call_id = await call_wipe(url)
         (first,) = await receiver.wait_for(1)
         # The receiver has not answered, so that the message counts as not delivered.
-        process.kill()
+        process.send_signal(CRASH)
         await process.wait()
     store = f"sqlite:///{folder}/wieldy.db"
     # No gateway runs while another process decides.

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, wieldy
 from tests.forking.launch_files import WIELDY
+from tests.forking.launcher import CRASH
 
 SHOP = '''
 """Tools that stand still while there is a file named hold."""
@@ -67,7 +68,7 @@ def crashed(folder: Path) -> Crashed:
             made.append(_started(folder / "wieldy.db", made))
             return made[-1]
         finally:
-            process.kill()
+            process.send_signal(CRASH)
             process.wait(SECONDS)
             (folder / "hold").unlink()
 
