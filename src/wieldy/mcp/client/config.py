@@ -108,9 +108,19 @@ def _text_values(name: str, key: str, entry: Mapping[str, Any]) -> dict[str, str
     return {str(each): str(value) for each, value in found.items() if value is not None}
 
 
+_KINDS: dict[Any, str] = {
+    str: "a string",
+    str | None: "a string",
+    list: "a list",
+    dict: "an object",
+}
+
+
 def _expect_type(name: str, key: str, value: Any, kind: Any) -> None:
     if not isinstance(value, kind):
-        raise InvalidSource(name, f"its {key!r} is {type(value).__name__}, which can't be right")
+        # The value itself may be a secret, so only its type is shown.
+        given = type(value).__name__
+        raise InvalidSource(name, f"its {key!r} must be {_KINDS[kind]}, not {given}")
 
 
 def expand_variables(name: str, value: Any) -> Any:
