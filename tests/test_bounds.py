@@ -68,9 +68,9 @@ def test_make_test_says_what_it_is_doing() -> None:
         check=True,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("echo")]
-    in_browser = "Running the tests of the console in a browser"
-    steps = ("Checking style", "Checking types", "Running the tests", in_browser)
-    assert said[-4:] == [f'echo "{words}"' for words in steps]
+    in_browser = "Checking types, and running the tests of the console in a browser"
+    steps = ("Checking style", in_browser, "Running the other tests")
+    assert said[-3:] == [f'echo "{words}"' for words in steps]
     # The line of dots is followed by the share of tests that have run.
     assert "--no-header" not in done.stdout
     assert "console_output_style" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
