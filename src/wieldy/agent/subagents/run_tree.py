@@ -26,17 +26,17 @@ class WholeRun:
     @property
     def requests(self) -> int:
         """How many requests were sent to the model."""
-        return int(self.steps[-1].get("requests", 0))
+        return int(self.steps[-1].get("requests") or 0)
 
     @property
     def usage(self) -> dict[str, int]:
         """The tokens of all requests."""
-        return dict(self.steps[-1].get("usage", {}))
+        return dict(self.steps[-1].get("usage") or {})
 
     @property
     def spent(self) -> dict[str, Any]:
         """What of a budget was used up."""
-        return dict(self.steps[-1].get("spent", {}))
+        return dict(self.steps[-1].get("spent") or {})
 
     def take_inside(self, entry: Entry) -> "WholeRun | None":
         """The run of a subagent that a call has asked."""
