@@ -128,7 +128,10 @@ async def carry_on(run: str, death: Death) -> None:
                     text = await agent.async_resume(run_id, decisions)
                 except (FileNotFoundError, RunNotFound):
                     response = agent.input("Go.").get_response()
-                    names.write_text(response.run_id)
+                    # Killed while it writes, this program leaves no half of an id.
+                    drafted = names.with_suffix(".draft")
+                    drafted.write_text(response.run_id)
+                    drafted.replace(names)
                     text = await response.async_get_data()
             except RunInterrupted as error:
                 decisions = {each.id: {"approved": True} for each in error.pending}
