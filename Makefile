@@ -7,17 +7,17 @@ INTERPRETER := $(shell scripts/find-python "$(PYTHON)")
 # Every Python that is named has an environment of its own.
 VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
-PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # How many processes share the tests; most tests wait more than they work.
 WORKERS ?= 3
 # The browser and the servers that they start stay until the end of their process.
 BROWSER_TESTS := tests/server/console
 # The share of lines that the tests must reach, in percent.
 COVERAGE := 88
+# The extras that `make run` and `make demo` use.
+RUN_EXTRAS := agent cli mcp openapi server
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
 LOCK_FLAGS ?=
-COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+COMPILE = $(VENV)/.uv/bin/uv --no-config pip compile --universal --python-version 3.11 --generate-hashes \
 	--quiet --no-header --no-emit-index-url --no-emit-find-links --system-certs $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
@@ -28,19 +28,21 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 
 # An environment that the caller has active must not leak into this one.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX MYPYPATH PIP_USER PIP_TARGET PIP_PREFIX
+unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONDEVMODE
+unexport VIRTUAL_ENV CONDA_PREFIX MYPYPATH
 
-.PHONY: help run demo test quick core explore judges lint types bench bench-peers docs lock clean
+.PHONY: help run demo test quick core explore judges lint types bench bench-peers docs lock clean \
+	environment small-environment python .venv
 
 help: ## list the recipes
 	@echo "usage: make RECIPE"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(STAMP) ## serve the example tools, with the console, and print a link that signs you in
+run: small-environment ## serve the example tools, with the console, and print a link that signs you in
 	@$(BIN)/python examples/console.py
 
-demo: $(STAMP) ## a guided run in the terminal
+demo: small-environment ## a guided run in the terminal
 	@$(BIN)/wieldy demo
 
 test: lint ## lint, types and every test
@@ -57,41 +59,44 @@ test: lint ## lint, types and every test
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x
 
-core: $(STAMP) ## the tests of the engine, on both event loops
+core: environment ## the tests of the engine, on both event loops
 	@echo "Running the engine's tests on asyncio and on uvloop"
 	@WIELDY_LOOPS=asyncio,uvloop $(BIN)/python -m pytest -n $(WORKERS) tests/core tests/execution tests/wire tests/test_toolbox.py
 
-explore: $(STAMP) ## run the tests that draw their examples on new ones
+explore: environment ## run the tests that draw their examples on new ones
 	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
 
-judges: $(STAMP) ## run the outside suites in judges/
+judges: environment ## run the outside suites in judges/
 	@scripts/run-judges
 
-lint: $(STAMP) ## check style and formatting
+lint: environment ## check style and formatting
 	@echo "Checking style"
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 
-types: $(STAMP) ## check types
+types: environment ## check types
 	@echo "Checking types"
 	@$(BIN)/python -m mypy
 
-bench: $(STAMP) ## measure wieldy
+bench: environment ## measure wieldy
 	@scripts/install-postgres
 	@$(BIN)/python -m bench
 
-bench-peers: $(STAMP) ## measure wieldy beside other libraries
+bench-peers: environment ## measure wieldy beside other libraries
 	@$(BIN)/python -m bench.peers
 
-docs: $(STAMP) ## build the documentation as a site in build/site
+docs: environment ## build the documentation as a site in build/site
 	@echo "Building the documentation"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
 	@echo "It is in build/site/index.html"
 
-lock: $(STAMP) ## compile the files in requirements/
+lock: environment ## compile the files in requirements/
 	@echo "Compiling requirements/dev.txt"
 	@$(COMPILE) pyproject.toml --extra all --group dev --output-file requirements/dev.txt
-	@for name in judges-mcp1 judges-mcp2; do \
+	@echo "Compiling requirements/run.txt"
+	@$(COMPILE) pyproject.toml $(RUN_EXTRAS:%=--extra %) --group build --constraints requirements/dev.txt \
+		--no-annotate --output-file requirements/run.txt
+	@for name in uv judges-agently judges-agentscope judges-mcp1 judges-mcp2; do \
 		echo "Compiling requirements/$$name.txt"; \
 		$(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt; \
 	done
@@ -100,17 +105,15 @@ clean: ## remove everything the recipes made
 	@rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
-.venv: $(STAMP)
+.venv: environment
 
-$(STAMP): pyproject.toml requirements/dev.txt
+environment: python
+	@"$(INTERPRETER)" scripts/make-environment --project $(VENV) requirements/dev.txt
+
+# What running needs. The packages of the tests contain it.
+small-environment: python
+	@"$(INTERPRETER)" scripts/make-environment --project $(VENV) requirements/run.txt requirements/dev.txt
+
+python:
 	@scripts/check-python "$(INTERPRETER)"
 	@"$(INTERPRETER)" -c "from ensurepip import bootstrap" 2>/dev/null || scripts/install-venv "$(INTERPRETER)"
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
-		echo "Creating $(VENV)"; \
-		"$(INTERPRETER)" -m venv --clear $(VENV); \
-	}
-	@echo "Installing the packages of requirements/dev.txt"
-	@$(PIP) install --require-hashes -r requirements/dev.txt
-	@echo "Installing wieldy"
-	@$(PIP) install --no-deps --no-build-isolation -e .
-	@touch $@

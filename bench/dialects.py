@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from examples.compare.compare import ORIGINALS, python_of
+from examples.compare.compare import python_of, release_of
 from wieldy import Toolbox
 from wieldy.dialects.agently import AgentlyToolManager
 from wieldy.dialects.agentscope import Toolkit, ToolResponse
@@ -102,8 +102,8 @@ def _beside(name: str, runs: list[list[float]]) -> Row:
     command = [str(python_of(name)), "-m", "bench.original", name, "1"]
     measured = sorted((run_json(command) for _ in range(3)), key=lambda run: run[1] / run[0])
     there, theirs = measured[1]
-    against = ORIGINALS[name][0].replace("==", " ")
-    return ratio(f"{name} dialect", ours, theirs * here / there, "µs", against, _TARGETS[name])
+    against, target = release_of(name), _TARGETS[name]
+    return ratio(f"{name} dialect", ours, theirs * here / there, "µs", against, target)
 
 
 class _Finder:

@@ -36,8 +36,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     _run([sys.executable, "-c", program, str(wheels)], cwd=clone)
     target = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target"]
-    _run([*pip, str(target), *map(str, wheels.iterdir())], cwd=target)
+    pip = [sys.executable, "-m", "pip", "--isolated", "install", "--no-deps", "--no-index"]
+    _run([*pip, "--target", str(target), *map(str, wheels.iterdir())], cwd=target)
     return target
 
 

@@ -3,25 +3,21 @@
     python examples/compare/compare.py [agently] [agentscope] [sage] [--check]
 
 The originals are installed from PyPI into environments of their own, in a cache
-folder. `--check` fails unless the differences are exactly those that the pages in
-docs/ list.
+folder, as the locks in requirements/ say. `--check` fails unless the differences are
+exactly those that the pages in docs/ list.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
-HERE = Path(__file__).parent
-DOCS = HERE.parents[1] / "docs"
-ORIGINALS = {
-    "agently": ["agently==4.0.9", "python-dotenv"],
-    "agentscope": ["agentscope==1.0.21", "mcp<2", "sqlalchemy[asyncio]", "tqdm"],
-    # The registry is one module of it, which needs none of the packages that the others need.
-    "sage": ["isage-agentic==0.1.0.5", "--no-deps"],
-}
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# The package of each original.
+ORIGINALS = {"agently": "agently", "agentscope": "agentscope", "sage": "isage-agentic"}
 # The programs of an original, where there are others than the one named after it.
 PROGRAMS = {"agently": ["agently", "agently_agent", "agently_extensions"]}
 MINUTES = 10
@@ -31,15 +27,21 @@ def python_of(name: str) -> Path:
     """The interpreter of the environment with an original in it; made when first needed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "wieldy" / f"compare-{name}"
-    wanted = "\n".join(ORIGINALS[name])
-    marker = folder / "installed"
-    if not marker.exists() or marker.read_text() != wanted:
-        print(f"Installing {' '.join(ORIGINALS[name])}", file=sys.stderr)
-        venv.create(folder, clear=True, with_pip=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq"]
-        subprocess.run([*pip, *ORIGINALS[name]], check=True, timeout=60 * MINUTES)
-        marker.write_text(wanted)
+    make = [sys.executable, str(ROOT / "scripts" / "make-environment"), str(folder)]
+    subprocess.run([*make, str(lock_of(name))], check=True, timeout=60 * MINUTES)
     return folder / "bin" / "python"
+
+
+def lock_of(name: str) -> Path:
+    """The packages of an original's environment."""
+    return ROOT / "requirements" / f"judges-{name}.txt"
+
+
+def release_of(name: str) -> str:
+    """The package of an original and its version, as the lock has them."""
+    pinned = re.search(rf"^{ORIGINALS[name]}==(\S+)", lock_of(name).read_text(), re.MULTILINE)
+    assert pinned
+    return f"{ORIGINALS[name]} {pinned[1]}"
 
 
 def results(python: Path, name: str, side: str) -> dict[str, str]:
@@ -80,7 +82,7 @@ def compare(name: str) -> list[str]:
 
 def listed(name: str) -> list[str]:
     """The steps that the page of a dialect lists as different."""
-    text = (DOCS / f"from-{name}.md").read_text()
+    text = (ROOT / "docs" / f"from-{name}.md").read_text(encoding="utf-8")
     table = text.partition("<!-- differences -->")[2].partition("<!-- end -->")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
     return [row.split("|")[1].strip() for row in rows]
@@ -88,7 +90,7 @@ def listed(name: str) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Compare what was asked for; 1 if a page is not true."""
-    names = [each for each in arguments if each in ORIGINALS] or list(ORIGINALS)
+    names = [each for each in arguments if each in ORIGINALS] or ORIGINALS
     untrue = 0
     for name in names:
         different = compare(name)
