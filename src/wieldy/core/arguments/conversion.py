@@ -13,7 +13,7 @@ UNCHANGED: Any = object()
 _LONGEST_SCALAR = 400
 _MOST_EXACT = 2**53
 # A string, closed or not, is skipped as a whole, so that the time stays linear in the text.
-_STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|,(?=\s*[}\]])', re.DOTALL)
+_STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse_json(text: str) -> Any:

@@ -40,7 +40,7 @@ _MORE = r"([0-9.eE+\-])"  # A number that is longer than the look-ahead is not a
 _CUT_ITEM = r"[-+.]?[A-Za-z]{0,8}+\Z"
 _RUN = rf"\[[\s\[]{{0,{_MOST}}}+"
 _QUOTED_KEY = "|".join(
-    rf"{q}(?:[^{q}\\\n]|\\[^\n]){{0,{_MOST}}}+(?:\\?\Z|{q}{_SP}(?:\Z|(:)))" for q in "\"'"
+    rf"{q}(?:[^{q}\\\n]|\\[^\n]){{0,{_MOST}}}(?:\\?\Z|{q}{_SP}(?:\Z|(:)))" for q in "\"'"
 )
 _KEYED = rf"\{{{_SP}(?:\Z|{_QUOTED_KEY})"
 _OBJECT = (
@@ -62,7 +62,7 @@ _SCALAR = re.compile(rf"([\"'/#]|{_ITEM})|{_CUT_ITEM}")
 _FENCE = re.compile(r"`{3,9}+[ \t]{0,9}+([\w+#.\-]{0,40}+)(?:\Z|(.|\n))")
 _TICKS = r"`{3,9}+|`{1,2}\Z"
 _POINT = re.compile(rf"[{{\[]|{_TICKS}")
-_LONE_PLAIN = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
+_LONE_PLAIN = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _LONE_WORD = re.compile(r"[-+.\w]*")
 _BRACKETS = re.compile(r"[\s\[]*")
 _NOT_SPACE = re.compile(r"[^\s\ufeff]")

@@ -7,8 +7,8 @@ from .text_values import read_json_values
 
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _LOOSE = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)(?P<closed>')?"
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*"?'
+    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*)(?P<closed>')?"
     r"|(?P<comma>,(?=\s{0,64}[}\]]))"
     r"|\b(?P<word>True|False|None)\b",
     re.DOTALL,

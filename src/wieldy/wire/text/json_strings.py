@@ -9,7 +9,7 @@ BEFORE_APOSTROPHE = 2
 # The inside of a string up to its quote, or to a tag of calls.
 _INSIDE = {
     quote: re.compile(
-        rf"[^{quote}\\<]*+(?:(?:\\(?:(?=<)|[\s\S])|<(?!/?tool_call))[^{quote}\\<]*+)*+",
+        rf"[^{quote}\\<]*+(?:(?:\\(?:(?=<)|[\s\S])|<(?!/?tool_call))[^{quote}\\<]*+)*",
         re.IGNORECASE,
     )
     for quote in ('"', "'")
