@@ -240,7 +240,7 @@ def test_settings_of_the_caller_change_nothing(project: Path, tmp_path: Path) ->
     (elsewhere / "constraints.txt").write_text("coverage==2.0\n")
     conf = project / "pip.conf"
     more = "[install]\nuser = true\nno-binary = :all:\npre = true\ntarget = /nowhere\n"
-    conf.write_text(conf.read_text() + more)
+    conf.write_text(f"{conf.read_text()}find-links = /no/wheels/here\n{more}")
 
     make(
         project,
