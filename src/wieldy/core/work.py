@@ -1,7 +1,6 @@
 """Call a tool's function where it runs, and drain the streams that it returns."""
 
 import asyncio
-import inspect
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -16,6 +15,7 @@ from typing import Any
 
 from .context import Context
 from .run import CallChannel, LateRefusal, Objection, Run
+from .schema.annotations import signature_of
 
 Enter = Callable[[Mapping[str, Any], CallChannel], Any]
 
@@ -119,7 +119,7 @@ def call_by_place(
     last = len(names) - given[::-1].index(True) if True in given else 0
     if rest:
         last = len(names)
-    defaults = inspect.signature(function).parameters
+    defaults = signature_of(function).parameters
     ordered = [values.get(name, defaults[name].default) for name in names[:last]]
     named = {name: value for name, value in values.items() if name not in names}
     return function(*ordered, *rest, **named)

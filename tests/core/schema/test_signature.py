@@ -425,8 +425,8 @@ async def test_annotations_that_are_text_find_local_classes() -> None:
     ("annotation", "reason"),
     [
         ("Missing", "which is not known where it is defined. Import it there"),
-        ("functools.Missing", "an annotation can't be read"),
-        ("1 +", "an annotation can't be read"),
+        ("functools.Missing", "the annotation of the parameter 'a' can't be read"),
+        ("1 +", "the annotation of the parameter 'a' can't be read"),
         (Annotated[int, Field(validation_alias=AliasChoices("a", "b"))], "is not one name"),
     ],
 )

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from wieldy.agent.agent import BaseAgent
 from wieldy.agent.nested_data import merge_values
 from wieldy.agent.response import Response
+from wieldy.core.schema.annotations import as_written, signature_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,7 +81,8 @@ def _read_signature(func: Callable[..., Any]) -> inspect.Signature:
         return inspect.signature(func, eval_str=True)
     except Exception:
         # An annotation that does not name a type is text that describes the answer.
-        return inspect.signature(func)
+        found = signature_of(func)
+        return found.replace(return_annotation=as_written(found.return_annotation))
 
 
 def _wants_object(signature: inspect.Signature) -> bool:

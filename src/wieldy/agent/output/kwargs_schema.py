@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wieldy.core.schema.annotations import signature_of
 from wieldy.core.schema.json_schema import output_schema
 
 _JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
@@ -14,7 +15,7 @@ def kwargs_schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[s
     properties = {name: _property_schema(form) for name, form in kwargs.items() if name != "<*>"}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     try:
-        listed = inspect.signature(func).parameters
+        listed = signature_of(func).parameters
     except (TypeError, ValueError):
         return schema
     empty = inspect.Parameter.empty

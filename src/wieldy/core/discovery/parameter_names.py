@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import CodeType
 from typing import Any, Protocol, runtime_checkable
 
+from wieldy.core.schema.annotations import written_annotations
 from wieldy.core.schema.signature import Injected, unwrap_partial
 from wieldy.core.tool import Tool
 
@@ -42,7 +43,7 @@ def _function_names(function: Any) -> list[str]:
         return []
     bound = inspect.ismethod(called) or called is not inner
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    annotations = getattr(called, "__annotations__", None) or {}
+    annotations = written_annotations(called)
     listed = names[len(first) + bound :]
     return [name for name in listed if not _is_injected(annotations.get(name))]
 

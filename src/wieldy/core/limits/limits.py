@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from wieldy.core.call import Scope
 from wieldy.core.choices import Isolation
+from wieldy.core.schema.annotations import signature_of
 
 ISOLATIONS = get_args(Isolation)
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -111,9 +112,9 @@ def takes_scope(key: LimitKey) -> bool:
     if not callable(key):
         raise ValueError(f"Limits: key is a function of the arguments, not {key!r}")
     try:
-        every = inspect.signature(key).parameters.values()
-    except (TypeError, ValueError):
-        # Some of what is built in does not say.
+        every = signature_of(key).parameters.values()
+    except Exception:
+        # Some of what is built in does not say, and annotations may raise anything.
         return False
     taken = [each for each in every if each.kind in _BY_PLACE]
     needed = [each for each in taken if each.default is each.empty]

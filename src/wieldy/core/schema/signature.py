@@ -11,6 +11,14 @@ from typing import Annotated, Any, get_args, get_origin
 
 from wieldy.core.errors import DefinitionError
 
+from .annotations import (
+    find_failing,
+    signature_of,
+    unreadable_annotation,
+    unwrap_alias,
+    written_annotations,
+)
+
 
 def find_documented(function: Any) -> Any:
     """The object with the docstring: the inner function, or an object's `__call__` or class."""
@@ -114,13 +122,13 @@ def read_signature(
     names: dict[str, Any] | None = None,
 ) -> Signature:
     """Read a callable; `names` are local names that its annotations may use."""
+    hints = type_hints(tool, function, names)
     try:
-        listed = inspect.signature(function).parameters
+        listed = signature_of(function, tool).parameters
     except (TypeError, ValueError) as error:
         raise DefinitionError(
             tool, "its signature can't be read. Pass input_schema={…} and a function of **kwargs."
         ) from error
-    hints = _type_hints(tool, function, names)
     _check_presets(tool, presets, listed)
     taken = {*presets, *bound_keywords(function)}
     parameters, context = [], None
@@ -206,7 +214,7 @@ def _bind_partials(
     """The values that partials pass by position and name, bound to the parameters if they fit."""
     inner, first, named = unwrap_partial(function)
     try:
-        return first, named, inspect.signature(inner).bind_partial(*first, **named)
+        return first, named, signature_of(inner).bind_partial(*first, **named)
     except (TypeError, ValueError):
         return first, named, None
 
@@ -219,8 +227,7 @@ def local_names(function: Any) -> dict[str, Any] | None:
     """
     inner = _innermost_function(function)
     home = getattr(inner, "__qualname__", "").rpartition(".<locals>.")[0]
-    texts = getattr(inner, "__annotations__", {})
-    if not home or not any(isinstance(text, str) for text in texts.values()):
+    if not home or not any(isinstance(text, str) for text in written_annotations(inner).values()):
         return None
     frame = sys._getframe(1)
     while frame is not None:
@@ -230,24 +237,30 @@ def local_names(function: Any) -> dict[str, Any] | None:
     return None
 
 
-def _type_hints(
-    tool: str, function: Callable[..., Any], names: dict[str, Any] | None
+def type_hints(
+    tool: str, function: Callable[..., Any], names: dict[str, Any] | None = None
 ) -> dict[str, Any]:
+    """The annotations of a callable, evaluated.
+
+    Raises:
+        DefinitionError: One of them can't be evaluated.
+    """
+    inner = _innermost_function(function)
     try:
-        return typing.get_type_hints(
-            _innermost_function(function), localns=names, include_extras=True
-        )
-    except NameError as error:
-        raise DefinitionError(
-            tool,
-            f"an annotation names {error.name!r}, which is not known where it is defined. "
-            "Import it there when the program runs, not only under TYPE_CHECKING, "
-            "or pass input_schema={…}.",
-        ) from error
-    except (AttributeError, SyntaxError) as error:
-        raise DefinitionError(tool, f"an annotation can't be read: {error}") from error
-    except TypeError:
-        return {}
+        hints = typing.get_type_hints(inner, localns=names, include_extras=True)
+    except Exception as error:
+        # Evaluating annotations runs other people's code.
+        failing = find_failing(inner, names, error)
+        if failing is None:
+            return {}
+        raise unreadable_annotation(tool, failing, error) from error
+    for name, hint in hints.items():
+        try:
+            unwrap_alias(hint)
+        except Exception as error:
+            # The right side of `type Name = …` is evaluated here for the first time.
+            raise unreadable_annotation(tool, name, error) from error
+    return hints
 
 
 def _given_type(parameter: inspect.Parameter) -> Any:
@@ -301,16 +314,18 @@ def _is_secret(annotation: Any) -> bool:
 
 
 def _member_types(annotation: Any) -> tuple[Any, ...]:
-    """The member types of a plain, annotated or union type."""
+    """The member types of a plain, annotated or union type, or of an alias of one."""
+    annotation = unwrap_alias(annotation)
     origin = get_origin(annotation)
     if origin is Annotated:
         return _member_types(get_args(annotation)[0])
     if origin is typing.Union or origin is types.UnionType:
-        return get_args(annotation)
+        return tuple(part for each in get_args(annotation) for part in _member_types(each))
     return (annotation,)
 
 
 def _annotated_text(annotation: Any) -> str | None:
+    annotation = unwrap_alias(annotation)
     if get_origin(annotation) is not Annotated:
         return None
     texts = [extra for extra in annotation.__metadata__ if isinstance(extra, str)]

@@ -11,7 +11,8 @@ from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.output.kwargs_schema import kwargs_schema
 from wieldy.core.call import Outcome
 from wieldy.core.names import listed_names
-from wieldy.core.schema.signature import bound_keywords, unwrap_partial
+from wieldy.core.schema.annotations import signature_of, written_annotations
+from wieldy.core.schema.signature import bound_keywords, type_hints, unwrap_partial
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox, own_box
@@ -98,7 +99,7 @@ class AgentlyToolManager:
     def tool_func(self, func: Callable[P, R]) -> Callable[P, R]:
         """Register a function described by its signature, as a decorator that returns it as is."""
         name, inner = _name_and_inner(func)
-        hints = _type_hints(inner if hasattr(inner, "__name__") else type(inner).__call__)
+        hints = _type_hints(name, inner if hasattr(inner, "__name__") else type(inner).__call__)
         returns = None
         if "return" in hints:
             returns = DataFormatter.sanitize(hints["return"], remain_type=True)
@@ -210,19 +211,20 @@ def _name_and_inner(func: Any) -> tuple[str, Any]:
     return own_name(inner), inner
 
 
-def _type_hints(inner: Any) -> dict[str, Any]:
+def _type_hints(name: str, inner: Any) -> dict[str, Any]:
     try:
         return get_type_hints(inner, include_extras=True)
     except Exception:
-        # Annotations that can't be resolved are used as they were written.
-        return dict(getattr(inner, "__annotations__", {}))
+        # Annotations that can't be resolved are used as they were written, if Python has their
+        # text; if not, the error says which one it is.
+        return written_annotations(inner) or type_hints(name, inner)
 
 
 def _kwargs_of(func: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     bound = bound_keywords(func)
     return {
         name: _kwarg_pair(hints.get(name, parameter.annotation), parameter.default)
-        for name, parameter in inspect.signature(func).parameters.items()
+        for name, parameter in signature_of(func).parameters.items()
         if name not in bound
     }
 

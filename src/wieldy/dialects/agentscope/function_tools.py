@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from wieldy.core.block import to_blocks
 from wieldy.core.context import Context
+from wieldy.core.schema.annotations import signature_of, written_annotations
 from wieldy.core.schema.json_schema import arguments_validator
 from wieldy.core.schema.signature import is_async, unwrap_partial
 from wieldy.core.tool import Tool, own_name
@@ -33,7 +34,7 @@ def name_bound(func: Any) -> tuple[Any, dict[str, Any]]:
     inner, first, named = unwrap_partial(func)
     if not first:
         return inner, named
-    listed = inspect.signature(inner).parameters.values()
+    listed = signature_of(inner).parameters.values()
     names = [parameter.name for parameter in listed if parameter.kind in _BY_PLACE]
     if len(first) > len(names):
         return func, named
@@ -77,7 +78,7 @@ def gives_one(func: Any) -> bool:
     called = func if inspect.isroutine(func) else type(func).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         return False
-    return getattr(called, "__annotations__", {}).get("return") in (ToolResponse, "ToolResponse")
+    return written_annotations(called).get("return") in (ToolResponse, "ToolResponse")
 
 
 def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
@@ -85,9 +86,7 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
     parameters = extend_schema(plain.name, schema, model)["function"]["parameters"]
     call = _own_call(plain)
     # An MCP server accepts only the arguments that it has listed.
-    takes_all = (
-        not plain.source.startswith("mcp") and _variadic_names(plain.function)[1] is not None
-    )
+    takes_all = not plain.source.startswith("mcp") and _variadic_names(plain)[1] is not None
     fields = model.model_json_schema().get("properties", {})
     hidden = sorted(fields.keys() & plain.presets.keys())
     if hidden:
@@ -107,7 +106,7 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
 
 def _with_variadic(tool: Tool, positional: bool, keyword: bool) -> Tool:
     """The tool with `*args` described as a list and `**kwargs` as a dict, each if asked for."""
-    args, kwargs = _variadic_names(tool.function)
+    args, kwargs = _variadic_names(tool)
     added: Schema = {}
     if positional and args is not None:
         added[args] = {"type": "array", "items": {}}
@@ -134,7 +133,7 @@ def _own_call(tool: Tool) -> Callable[..., Any]:
     validate = None
     if tool.own_schema is None:
         validate = arguments_validator(tool.name, signature).validate_python
-    listed = inspect.signature(function).parameters.values()
+    listed = signature_of(function).parameters.values()
     by_place = [parameter.name for parameter in listed if parameter.kind in _BY_PLACE]
 
     def call(context: Context, *rest: Any, **arguments: Any) -> Any:
@@ -162,9 +161,10 @@ def _of_kind(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     return call_here
 
 
-def _variadic_names(function: Any) -> tuple[str | None, str | None]:
+def _variadic_names(tool: Tool) -> tuple[str | None, str | None]:
     """The names of `*args` and `**kwargs`."""
-    kinds = {each.kind: name for name, each in inspect.signature(function).parameters.items()}
+    listed = signature_of(tool.function, tool.name).parameters
+    kinds = {each.kind: name for name, each in listed.items()}
     return kinds.get(_KINDS.VAR_POSITIONAL), kinds.get(_KINDS.VAR_KEYWORD)
 
 
