@@ -5,10 +5,9 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from itertools import count
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 Spans = Callable[[], "list[ReadableSpan]"]
-_SECONDS = 300
 # A check must give the same answer twice; `make explore` draws new examples.
 settings.register_profile("same", derandomize=True, max_examples=60)
 settings.load_profile(os.environ.get("WIELDY_EXAMPLES", "same"))
@@ -94,20 +92,6 @@ def interruptible() -> None:
     """A shell starts its background jobs deaf to control-C; tests of it must be heard."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture
-def bounded() -> Iterator[None]:
-    """Bound a test in time."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the test took longer than {_SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

@@ -26,9 +26,7 @@ Use = Callable[[Path], Awaitable[Toolbox]]
 
 
 @pytest.fixture(autouse=True)
-async def given_back(
-    bounded: None, tmp_path: Path, heard: list[warnings.WarningMessage]
-) -> AsyncIterator[None]:
+async def given_back(tmp_path: Path, heard: list[warnings.WarningMessage]) -> AsyncIterator[None]:
     """Each test gives back what its boxes held."""
     gc.collect()
     # What other tests have loaded is not looked through each time.

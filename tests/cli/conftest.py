@@ -102,11 +102,6 @@ def picture() -> list[Any]:
 '''
 
 
-@pytest.fixture(autouse=True)
-def in_time(bounded: None) -> None:
-    """A test that waits for what never comes fails instead of standing still."""
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a tools.py and nothing in the environment."""

@@ -44,7 +44,7 @@ def test_ids_stay_of_one_length_when_the_counter_has_run_over(
     assert {len(call_id) for call_id in made} == {len("call_0123456789ab_1")}
 
 
-def test_whoever_asks_for_an_id_while_one_is_made_gets_it_at_once(bounded: None) -> None:
+def test_whoever_asks_for_an_id_while_one_is_made_gets_it_at_once() -> None:
     """As the handler of a signal does, which may come while the ids are held."""
     call = Call("act")
     seen: set[str] = set()

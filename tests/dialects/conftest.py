@@ -9,11 +9,6 @@ from tests.mcp.web import Seen, served
 from wieldy.dialects.agentscope import Toolkit
 
 
-@pytest.fixture(autouse=True)
-def in_time(bounded: None) -> None:
-    """A test that waits for what never comes fails instead of standing still."""
-
-
 @pytest.fixture
 def toolkit() -> Toolkit:
     """An empty toolkit of AgentScope's."""

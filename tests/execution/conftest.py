@@ -10,7 +10,7 @@ from wieldy import Toolbox
 
 
 @pytest.fixture
-async def box(bounded: None) -> AsyncIterator[Toolbox]:
+async def box() -> AsyncIterator[Toolbox]:
     """A toolbox that leaves no process behind when it is closed."""
     import os  # noqa: PLC0415
 

@@ -271,9 +271,7 @@ def program(text: str, folder: Path) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-async def test_nothing_outlives_the_process_that_wanted_it(
-    bounded: None, tmp_path: Path, number: int
-) -> None:
+async def test_nothing_outlives_the_process_that_wanted_it(tmp_path: Path, number: int) -> None:
     parent = program(PROGRAM, tmp_path)
     pids = await started(tmp_path)
     everything = tree_of(parent.pid) | set(pids)
@@ -298,9 +296,7 @@ threading.Thread(target=fork, daemon=True).start()
 """
 
 
-async def test_nothing_outlives_a_process_whose_forked_child_lives_on(
-    bounded: None, tmp_path: Path
-) -> None:
+async def test_nothing_outlives_a_process_whose_forked_child_lives_on(tmp_path: Path) -> None:
     parent = program(PROGRAM.replace("asyncio.run(", f"{FORKING}\nasyncio.run("), tmp_path)
     pids = await started(tmp_path)
     await until((tmp_path / "forked").exists)
@@ -312,7 +308,7 @@ async def test_nothing_outlives_a_process_whose_forked_child_lives_on(
     os.killpg(parent.pid, signal.SIGKILL)
 
 
-async def test_a_box_that_is_closed_or_dropped_leaves_no_process(bounded: None) -> None:
+async def test_a_box_that_is_closed_or_dropped_leaves_no_process() -> None:
     before = tree_of(os.getpid())
     box = Toolbox()
     box.add(os.getpid, name="pid", isolation="process")
@@ -336,7 +332,7 @@ async def test_the_deadline_begins_when_the_worker_has_the_function(box: Toolbox
     assert (await box.call("quick")).value == 1
 
 
-async def test_the_ledger_shows_where_a_call_ran(tmp_path: Path, bounded: None) -> None:
+async def test_the_ledger_shows_where_a_call_ran(tmp_path: Path) -> None:
     async with Toolbox(store=f"sqlite:///{tmp_path}/wieldy.db", processes=1) as box:
         box.add(os.getpid, name="pid", isolation="process")
         box.add(family, isolation="process", timeout=1)

@@ -60,7 +60,7 @@ def look() -> dict[str, Any]:
     ],
 )
 async def test_what_a_tool_changes_is_changed_back_for_the_next_call(
-    function: Any, arguments: dict[str, Any], bounded: None
+    function: Any, arguments: dict[str, Any]
 ) -> None:
     async with Toolbox(processes=1) as box:
         box.add(look, isolation="process")
@@ -262,9 +262,7 @@ async def test_work_on_the_processor_leaves_the_loop_free_and_uses_every_worker(
     assert len({outcome.value for outcome in outcomes}) == 2
 
 
-async def test_a_thread_that_a_tool_leaves_behind_does_not_disturb_later_calls(
-    bounded: None,
-) -> None:
+async def test_a_thread_that_a_tool_leaves_behind_does_not_disturb_later_calls() -> None:
     async with Toolbox(processes=1) as box:
 
         @box.tool(isolation="process")

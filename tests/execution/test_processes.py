@@ -528,7 +528,6 @@ def hold_until_told(pipe: str) -> str:
         return told.read()
 
 
-@pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("verdict", ["deny", "allow"])
 async def test_a_standing_rule_made_while_a_call_waits_for_its_process_is_read_before_it_runs(
     verdict: str, tmp_path: Path

@@ -20,6 +20,8 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 
 def launch(address: str, target: str, name: str) -> None:
     """Be a program until it ends: the one that a fork server starts for these words."""
+    # A signal that comes while the program starts waits until it can be passed on.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*_PASSED_ON, CRASH))
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         words = [name, *sys.argv[1:]]
@@ -32,6 +34,7 @@ def launch(address: str, target: str, name: str) -> None:
 
         for number in (*_PASSED_ON, CRASH):
             signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_PASSED_ON, CRASH))
         # Who reads what the program writes is waiting for the program to close it.
         for stream in range(3):
             os.close(stream)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.forking.launch_files import launch_file, run_script
 from tests.forking.launcher import CRASH
 from tests.mcp.waiting import alive, until
@@ -33,7 +34,7 @@ def program(tmp_path: Path) -> str:
 
 
 def start(program: str, folder: Path, way: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    return ChildProcess(
         [program, way],
         cwd=folder,
         env={"SAID": "hello"},

@@ -20,11 +20,6 @@ def raw(mode: str, *more: str) -> list[str]:
     return [sys.executable, str(SERVERS / "raw.py"), mode, *more]
 
 
-@pytest.fixture(autouse=True)
-def in_time(bounded: None) -> None:
-    """A test that waits for what never comes fails instead of standing still."""
-
-
 @pytest.fixture
 async def box() -> AsyncIterator[Toolbox]:
     async with Toolbox() as box:

@@ -17,11 +17,6 @@ _SERVER = pytest.StashKey[Server]()
 _MADE_FILE = pytest.StashKey[Path]()
 
 
-@pytest.fixture(autouse=True)
-def in_time(bounded: None) -> None:
-    """A test that waits for what never comes fails instead of standing still."""
-
-
 @pytest.fixture(scope="session")
 def server(pytestconfig: pytest.Config) -> Server:
     """The PostgreSQL server of this test session, also for the folders that import this fixture."""

@@ -48,13 +48,31 @@ def find_near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str
 
 def close_names(name: str, known: Iterable[str], limit: int, cutoff: float) -> list[str]:
     """The known names that share at least this part with a name, the best first."""
-    # Imported at the first wrong name, to keep `import wieldy` light.
-    from rapidfuzz.distance import Indel  # noqa: PLC0415
-    from rapidfuzz.process import extract  # noqa: PLC0415
+    places: dict[str, int] = {}
+    for at, letter in enumerate(name):
+        places[letter] = places.get(letter, 0) | 1 << at
+    scored = []
+    for candidate in known:
+        both = len(name) + len(candidate)
+        # As many letters as the shorter one has can be common at most.
+        if 2 * min(len(name), len(candidate)) >= cutoff * both:
+            score = 2 * _count_common(places, len(name), candidate) / (both or 1)
+            if score >= cutoff:
+                scored.append((score, candidate))
+    scored.sort(key=lambda each: -each[0])
+    return [candidate for _, candidate in scored[:limit]]
 
-    scorer = Indel.normalized_similarity
-    found = extract(name, list(known), scorer=scorer, score_cutoff=cutoff, limit=limit)
-    return [each[0] for each in found]
+
+def _count_common(places: dict[str, int], length: int, other: str) -> int:
+    """How many letters two names have in common, in the same order.
+
+    `places` has a bit for each place of a letter in the first name (Hyyrö 2004).
+    """
+    row = whole = (1 << length) - 1
+    for place in filter(None, map(places.get, other)):
+        matched = row & place
+        row = (row + matched) | (row - matched)
+    return length - (row & whole).bit_count()
 
 
 def plain_name(name: str) -> str:

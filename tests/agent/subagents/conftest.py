@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.store.conftest import Execute, children, execute, in_time, server, url
+from tests.store.conftest import Execute, children, execute, server, url
 from wieldy.agent import Agent
 from wieldy.testing import ScriptedModel
 
-__all__ = ["Execute", "children", "execute", "in_time", "server", "url"]
+__all__ = ["Execute", "children", "execute", "server", "url"]
 
 Make = Callable[..., Agent]
 

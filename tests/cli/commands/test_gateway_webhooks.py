@@ -43,11 +43,6 @@ def wipe(path: str) -> str:
 """
 
 
-@pytest.fixture(autouse=True)
-def in_time(bounded: None) -> None:
-    """A test that waits for what never comes fails instead of standing still."""
-
-
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     async with Receiver() as started:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.child_process import ChildProcess
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal
 from tests.forking.launch_files import WIELDY
@@ -259,7 +260,7 @@ def test_an_array_is_the_same_however_it_is_written(
 def memory_taken(minimum: int) -> int:
     """How much the whole log took while it was written, in bytes."""
     asked = [WIELDY, "log", "--limit", "0", "--json"]
-    with subprocess.Popen(asked, stdout=subprocess.PIPE) as process:
+    with ChildProcess[bytes](asked, stdout=subprocess.PIPE) as process:
         out = process.stdout
         assert out is not None
         length = sum(map(len, iter(lambda: out.read(1 << 16), b"")))
@@ -281,7 +282,7 @@ def test_what_the_log_holds_does_not_grow_with_the_calls(store: Path) -> None:
 def test_a_log_that_is_stopped_is_a_whole_array(store: Path) -> None:
     fill_large(store, 200)
     asked = [WIELDY, "log", "--limit", "0", "--json"]
-    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with ChildProcess[bytes](asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         first = os.read(process.stdout.fileno(), 1000)
         process.send_signal(signal.SIGINT)
@@ -293,7 +294,7 @@ def test_a_log_that_is_stopped_is_a_whole_array(store: Path) -> None:
 def test_a_store_that_breaks_on_the_way_leaves_a_whole_array(store: Path) -> None:
     fill_large(store, 100)
     asked = [WIELDY, "log", "--limit", "0", "--json"]
-    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with ChildProcess[bytes](asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         first = os.read(process.stdout.fileno(), 1000)
         with contextlib.closing(sqlite3.connect(store)) as file, file:

@@ -123,7 +123,7 @@ async def test_the_call_that_ended_last_is_there_whatever_it_holds(
 
 
 async def test_whoever_waits_gets_an_outcome_that_is_forgotten_at_once(
-    monkeypatch: pytest.MonkeyPatch, bounded: None
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(approvals, "_REMEMBERED_BYTES", MEGABYTE)
     parked: asyncio.Queue[str] = asyncio.Queue()
@@ -161,7 +161,7 @@ async def test_kept_results_are_bounded_by_what_they_hold(monkeypatch: pytest.Mo
     [Text(LONG), Image(LONG.encode(), "image/png"), Progress(1, message=LONG)],
     ids=lambda item: type(item).__name__,
 )
-async def test_a_writer_of_large_items_waits_for_its_reader(item: Any, bounded: None) -> None:
+async def test_a_writer_of_large_items_waits_for_its_reader(item: Any) -> None:
     kept = channel.Channel()
     full, pushed = None, 0
     while full is None:

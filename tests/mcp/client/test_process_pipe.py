@@ -50,7 +50,7 @@ async def received(chunks: list[bytes]) -> list[str]:
     return found
 
 
-async def test_a_server_that_writes_large_messages_waits_for_its_reader(bounded: None) -> None:
+async def test_a_server_that_writes_large_messages_waits_for_its_reader() -> None:
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
     line = encoded("x" * 1_000_000) + b"\n"

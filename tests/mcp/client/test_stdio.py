@@ -14,6 +14,7 @@ from shutil import copy
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.mcp.conftest import FRESH_SHOP, SHOP, raw
 from tests.mcp.waiting import alive, children_of, until
 from wieldy import InvalidSource, Limits, Secret, ServerUnavailable, Status, Toolbox
@@ -187,7 +188,7 @@ def test_servers_and_their_children_are_gone_when_our_process_is_killed(tmp_path
         asyncio.run(main())
         """
     )
-    host = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    host = ChildProcess[bytes]([sys.executable, "-c", program], stdout=subprocess.PIPE)
     with host:
         assert host.stdout is not None
         assert host.stdout.readline() == b"ready\n"

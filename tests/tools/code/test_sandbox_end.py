@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.tools.code.conftest import PATIENCE, CodeBox, await_none
 from wieldy import Call, Outcome, Status, Toolbox
 from wieldy.execution.process_tree import find_descendants
@@ -55,10 +56,9 @@ def test_a_program_ends_with_the_process_that_wants_it(
     kind: str, tmp_path: Path, mark: str
 ) -> None:
     text = PROGRAM.format(kind=kind, words=endless(mark), folder=str(tmp_path))
-    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout as output:
-        assert output.readline() == "begun\n"
+    with ChildProcess([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
         assert len(find_by_word(mark)) >= 2
 
         process.kill()

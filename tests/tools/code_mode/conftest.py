@@ -3,11 +3,11 @@
 from collections import Counter
 from typing import Any
 
-from tests.store.conftest import children, in_time, server, url
+from tests.store.conftest import children, server, url
 from wieldy import Outcome, Retention, Status, Toolbox
 from wieldy.tools.code_mode import add_code_mode
 
-__all__ = ["children", "in_time", "server", "url"]
+__all__ = ["children", "server", "url"]
 
 
 class Office:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.openapi.api import Api
 from tests.tools.web.browser_pages import (
     browsers,
@@ -274,7 +275,7 @@ asyncio.run(main())
 
 def test_nothing_stays_of_a_browser_whose_program_is_killed(site: Api, tmp_path: Path) -> None:
     url = put(site, "/", script_page(WHALES))
-    with subprocess.Popen(
+    with ChildProcess(
         [sys.executable, "-c", PROGRAM, url],
         stdout=subprocess.PIPE,
         text=True,

@@ -45,7 +45,7 @@ def test_a_charset_that_takes_longer_than_in_proportion_is_not_used() -> None:
     assert page.text == "a-9a"
 
 
-def test_no_facts_are_looked_for_in_scripts(bounded: None) -> None:
+def test_no_facts_are_looked_for_in_scripts() -> None:
     # The library that reads pages would take a quarter of an hour for these.
     facts = '"author":{"@type":"Person",' * 30_000
     html = f'<html><p>One whale</p><script type="application/ld+json">{facts}</script></html>'

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 _CONTEXT = 3
 _Step = tuple[str, int, int, int, int]
-# The most pairs of lines that are compared; in larger texts all that differs is one change.
-_MOST_PAIRS = 1 << 34
+# The most pairs of lines that are compared, with a bit for each; in larger texts all that differs
+# is one change.
+_MAX_PAIRS = 1 << 30
 
 
 def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:
@@ -26,33 +27,56 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _edit_steps(before: list[str], after: list[str]) -> list[_Step]:
-    """The steps from one list to the other that touch the fewest lines."""
-    # Imported only when two texts are compared.
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415
-
-    numbers: dict[str, int] = {}
-    old = [numbers.setdefault(line, len(numbers)) for line in before]
-    new = [numbers.setdefault(line, len(numbers)) for line in after]
-    if len(old) * len(new) > _MOST_PAIRS:
-        return _one_change(old, new)
-    return [
-        (step.tag, step.src_start, step.src_end, step.dest_start, step.dest_end)
-        for step in Levenshtein.opcodes(old, new)
-    ]
-
-
-def _one_change(old: list[int], new: list[int]) -> list[_Step]:
-    """One change between what is equal at both ends."""
-    shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    """The steps from one list to the other that keep the most lines."""
+    shorter = min(len(before), len(after))
+    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     rest = shorter - head
-    tail = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
-    a, b = len(old) - tail, len(new) - tail
-    return [
-        ("equal", 0, head, 0, head),
-        ("replace", head, a, head, b),
-        ("equal", a, len(old), b, len(new)),
-    ]
+    tail = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
+    end = (len(before) - tail, len(after) - tail)
+    kept = _find_kept(before[head : end[0]], after[head : end[1]])
+    runs = [(0, 0, head), *((head + a, head + b, 1) for a, b in kept), (*end, tail)]
+    steps: list[_Step] = []
+    a = b = 0
+    for next_a, next_b, length in runs:
+        if (a, b) != (next_a, next_b):
+            steps.append(("replace", a, next_a, b, next_b))
+        a, b = next_a + length, next_b + length
+        if steps and steps[-1][0] == "equal":
+            steps[-1] = ("equal", steps[-1][1], a, steps[-1][3], b)
+        elif length:
+            steps.append(("equal", next_a, a, next_b, b))
+    return steps
+
+
+def _find_kept(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The places of a longest common subsequence, in both lists.
+
+    The table of its lengths has a row for each old line, and lengths in a row grow by one at
+    most. So a row is an integer with a bit for each new line, which is 0 where the length grows
+    (Hyyrö 2004).
+    """
+    if len(old) * len(new) > _MAX_PAIRS:
+        return []
+    places: dict[str, int] = {}
+    for at, line in enumerate(new):
+        places[line] = places.get(line, 0) | 1 << at
+    whole = (1 << len(new)) - 1
+    rows = [whole]
+    for line in old:
+        row = rows[-1]
+        matched = row & places.get(line, 0)
+        rows.append(((row + matched) | (row - matched)) & whole)
+    kept = []
+    a, b = len(old), len(new)
+    while a and b:
+        if rows[a] >> (b - 1) & 1:
+            b -= 1
+        elif rows[a - 1] >> (b - 1) & 1:
+            a, b = a - 1, b - 1
+            kept.append((a, b))
+        else:
+            a -= 1
+    return kept[::-1]
 
 
 def _group_hunks(steps: list[_Step]) -> Iterator[list[_Step]]:

@@ -129,7 +129,7 @@ def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
     regions = [*_find_regions(counts, length, most, demanded)]
     if _is_too_much(passage, text, regions):
         return None
-    found = _measure_parts(passage, text, _likely_regions(passage, text, regions, length - most))
+    found = _measure_parts(passage, text, regions)
     return found if found is not None and found[0] <= most else None
 
 
@@ -192,18 +192,6 @@ def _find_regions(
         reached = (shift + 2) * span + length + most
     if reached >= 0:
         yield opened, reached
-
-
-def _likely_regions(
-    passage: str, text: str, regions: _Parts, kept: int
-) -> Iterator[tuple[int, int]]:
-    """The regions that have enough characters of the passage in the right order."""
-    # Imported only for a passage that is not there word for word.
-    from rapidfuzz.distance import LCSseq  # noqa: PLC0415
-
-    for start, end in regions:
-        if LCSseq.similarity(passage, text[start:end], score_cutoff=kept) >= kept:
-            yield start, end
 
 
 def _count_shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
