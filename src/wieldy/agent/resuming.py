@@ -101,16 +101,30 @@ class Resuming(ABC):
         """
         return self._go_on(self._make_request({}, decide, deps), run, decisions, by)
 
+    def take_up(self, run_id: str, deps: Any = None) -> Response:
+        """Go on with a stored run that waits or has crashed, as a `RunKeeper` does.
+
+        Args:
+            run_id: The run's id.
+            deps: What tools get through their `Context`.
+
+        Returns:
+            The response. It raises `RunCancelled` if the run was ended since it was found.
+        """
+        return self._go_on(self._make_request({}, None, deps), run_id, only_left=True)
+
     def _go_on(
         self,
         request: Request,
         run: State,
         decisions: Decisions | None = None,
         by: str | None = None,
+        only_left: bool = False,
     ) -> Response:
         """Go on with a run, with the model, the tools and the handlers of this request."""
         run_id, state = read_pointer(run)
-        resumption = Resumption(run_id, state, read_decisions(decisions), by, self._find_strategy)
+        given = read_decisions(decisions)
+        resumption = Resumption(run_id, state, given, by, self._find_strategy, only_left)
         return self._response_type(request, resumption)
 
     @abstractmethod

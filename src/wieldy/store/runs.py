@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, select, update
 
-from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
+from wieldy.core.run_errors import RunBusy, RunCancelled, RunNotFound, RunTaken
 
 from .databases.prepared_statements import PairedWrite, Prepared, insert_if_new
 from .databases.tables import RUN_STATES, in_run_state, of_agent, run_steps, runs
@@ -17,7 +17,8 @@ from .row_search import Criterion, Place, RowSearch, match_column
 from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
-_OPEN = ("interrupted", "crashed", "failed", "cancelled")
+_LEFT = ("interrupted", "crashed")
+_OPEN = (*_LEFT, "failed", "cancelled")
 # The columns that a step changes in the row of its run.
 _MOVED = ("state", "owner", "steps", "changed_at", "answer", "error")
 # The columns that are written when a run begins.
@@ -185,23 +186,33 @@ class Runs:
         """The same as `leave`, without awaiting anything."""
         self._store.insist(_leave_statement(claim, state, error))
 
-    async def take(self, run_id: str) -> tuple[StoredRun, RunClaim | None]:
+    async def take(self, run_id: str, only_left: bool = False) -> tuple[StoredRun, RunClaim | None]:
         """Claim a run to continue it; a run that is done is returned without a claim.
+
+        Args:
+            run_id: The run's id.
+            only_left: Whether a run that was cancelled or has failed is left as it is.
 
         Raises:
             RunNotFound: there is no such run.
             RunBusy: somebody alive carries it on.
+            RunCancelled: it was ended, and `only_left` is given.
         """
         opened = await self._store.opened()
         found = await self.get(run_id)
         if found is not None and found.state == "running":
             await self._store.sweep()
         claim = RunClaim(run_id, opened.owner.make_token(), opened.owner.id)
-        row, ours = await self._store.write(lambda connection: _claim_run(connection, claim))
+        states = _LEFT if only_left else _OPEN
+        row, ours = await self._store.write(
+            lambda connection: _claim_run(connection, claim, states)
+        )
         if row is None:
             raise RunNotFound(run_id)
         if row.state == "running" and not ours:
             raise RunBusy(run_id)
+        if row.state in _OPEN and not ours:
+            raise RunCancelled
         return StoredRun(row), claim if ours else None
 
     async def get(self, run_id: str) -> StoredRun | None:
@@ -309,10 +320,12 @@ def _leave_statement(claim: RunClaim, state: str, error: str | None) -> Callable
     return lambda connection: connection.execute(statement).rowcount
 
 
-def _claim_run(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, bool]:
-    """Claim a run that nobody continues; returns its earlier row, and whether it is ours."""
+def _claim_run(
+    connection: Connection, claim: RunClaim, states: Collection[str]
+) -> tuple[Row[Any] | None, bool]:
+    """Claim a run in one of these states; returns its earlier row, and whether it is ours."""
     row = _find(connection, claim.run, hold=True)
-    if row is None or row.state not in _OPEN:
+    if row is None or row.state not in states:
         # An earlier attempt of ours may have been committed.
         return row, row is not None and row.claim == claim.token
     taken: dict[str, Any] = {"state": "running", "owner": claim.owner, "claim": claim.token}

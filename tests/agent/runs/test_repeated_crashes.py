@@ -11,6 +11,7 @@ from tests.agent.runs.test_run_keeper import ended
 from tests.mcp.waiting import until
 from wieldy import Status
 from wieldy.agent import RunKeeper, ServedAgent
+from wieldy.core.run_errors import RunCancelled
 from wieldy.store.left_runs import MOST_TRIES
 from wieldy.store.runs import Runs, StoredRun
 from wieldy.testing import Answer
@@ -144,6 +145,22 @@ async def test_a_denied_call_cancels_the_run_inside_it(make_shop: MakeShop, url:
     assert (run.state, shop.ran, len(shop.model.requests)) == ("cancelled", {}, 1)
     assert (await box.outcome(receipt.call.id)).status is Status.DENIED
     assert await box.pending() == []
+
+
+async def test_a_keeper_leaves_a_run_that_was_cancelled_after_it_was_found(
+    make_shop: MakeShop, url: str
+) -> None:
+    shop = make_shop(REFUND, "never", store=url)
+    box = ServedAgent(shop.agent).box
+    receipt = await box.call("shop", {"query": "Go."})
+    [found] = await box.store.runs.left.find("shop")
+    await box.deny(receipt.call.id)
+
+    with pytest.raises(RunCancelled):
+        await shop.agent.take_up(found.id).async_get_text()
+
+    [run] = await box.store.runs.list()
+    assert (run.state, shop.ran, len(shop.model.requests)) == ("cancelled", {}, 1)
 
 
 COUNTED = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)"

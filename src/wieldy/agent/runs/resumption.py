@@ -30,6 +30,8 @@ class Resumption:
     decisions: Mapping[str, GivenDecision]
     by: str | None
     find_strategy: Callable[[str], Strategy]
+    # Whether a run that was cancelled or has failed is left as it is.
+    only_left: bool = False
 
     async def open(self, request: Request) -> "ReopenedRun":
         """Find where the run stopped. If this raises, nothing has been changed."""
@@ -39,7 +41,7 @@ class Resumption:
 
     async def _open_stored(self, request: Request) -> "ReopenedRun":
         runs = request.box.store.runs
-        stored, claim = await runs.take(self.run_id)
+        stored, claim = await runs.take(self.run_id, self.only_left)
         try:
             check_agent(stored.id, stored.agent, request.agent)
             steps = await runs.steps(stored.id)

@@ -150,14 +150,14 @@ class RunKeeper:
     async def _carry_on(self, run: "LeftRun") -> None:
         name, why = self._agent.name, "was decided on" if run.state == "interrupted" else "crashed"
         try:
-            response = self._agent.resume_response(run.id, deps=await self._find_deps(run))
+            response = self._agent.take_up(run.id, await self._find_deps(run))
             self._carried[run.id] = (self._carried[run.id][0], response)
             self._tell(f"Run {run.id} of {name} {why}, and goes on.")
             await response.async_get_text()
             self._tell(f"Run {run.id} of {name} is done.")
             self._later.pop(run.id, None)
         except RunCancelled:
-            # The run was handed over.
+            # The run was handed over, or somebody ended it after it was found.
             return
         except (RunBusy, RunTaken, RunNotFound):
             # Somebody else was faster.
