@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -300,4 +301,6 @@ async def test_a_server_that_takes_no_writes_says_so(server: Server) -> None:
 
 
 def test_a_name_that_is_no_text_can_be_shown() -> None:
-    assert shown_address("sqlite:///calls\udcff.db") == "sqlite:///calls%EF%BF%BD.db"
+    # SQLAlchemy 2.1 quotes what is no letter, and 2.0 does not.
+    shown = shown_address("sqlite:///calls\udcff.db")
+    assert unquote(shown) == "sqlite:///calls\ufffd.db"
