@@ -225,6 +225,20 @@ def test_a_folder_that_is_no_environment_is_left_as_it_is(project: Path) -> None
     assert (project / "env" / "thesis.txt").read_text() == "years of work"
 
 
+def test_a_set_up_that_was_killed_is_begun_anew(project: Path) -> None:
+    process = start(project)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "Creating env\n"
+    process.kill()
+    process.communicate(timeout=SECONDS)
+    # The moment before the environment is known as one.
+    (project / "env" / "pyvenv.cfg").unlink(missing_ok=True)
+
+    make(project)
+
+    assert installed(project / "env") == THE_LOCK
+
+
 def test_a_home_that_can_not_be_written_is_no_obstacle(project: Path) -> None:
     (project / "home").write_text("a file")
 

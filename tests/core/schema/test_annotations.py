@@ -2,7 +2,7 @@
 
 import sys
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import pytest
 from typing_extensions import TypeAliasType
@@ -136,3 +136,36 @@ def test_an_alias_of_itself_is_named() -> None:
     act.__annotations__["x"] = Alias()
     with pytest.raises(DefinitionError, match=r"'x'.*stands for itself"):
         _ = Toolbox().add(act).input_schema
+
+
+def test_an_alias_that_is_a_member_of_itself_is_named() -> None:
+    # Written as `type Alias = Alias | int` from 3.12 on. Members of a union have to be callable.
+    names = {
+        "__value__": property(lambda self: Union[self, int]),  # noqa: UP007
+        "__call__": lambda self: None,
+    }
+    alias = type("TypeAliasType", (), names)
+
+    def act(x: Any) -> int:
+        return 1
+
+    act.__annotations__["x"] = alias()
+    with pytest.raises(DefinitionError, match="'act'"):
+        _ = Toolbox().add(act).input_schema
+
+
+def test_an_annotation_inside_a_function_is_named_too(head: str) -> None:
+    body = """
+def make():
+    class Local: ...
+
+    @box.tool
+    def act(y: Local, x: 1 / 0) -> int:
+        '''Act.'''
+
+make()
+"""
+    box = Toolbox()
+    run_module(head, body, box=box)
+    with pytest.raises(DefinitionError, match=r"'act'.*'x'"):
+        _ = box.find_tool("act").input_schema  # type: ignore[union-attr]

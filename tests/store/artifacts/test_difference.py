@@ -72,3 +72,13 @@ def test_very_many_lines_are_one_change_between_equal_ends() -> None:
 
     assert diff.startswith("--- old\n+++ new\n@@ -69998,140006 +69998,7 @@\n 69997\n")
     assert apply(f"{same}{many}{same}", diff) == f"{same}new\n{same}"
+
+
+@pytest.mark.parametrize("line", ["{n}", "same"])
+def test_few_lines_beside_very_many_are_compared_one_by_one(line: str) -> None:
+    """What is kept in memory grows with the pairs of lines, not with the square of the longer."""
+    many = "".join(line.format(n=n) + "\n" for n in range(300_000))
+    few = "first\nsame\nlast\n"
+
+    for old, new in ((few, many), (many, few)):
+        assert apply(old, unified_diff(old, new, "old", "new")) == new

@@ -4,7 +4,6 @@ import dis
 import inspect
 import sys
 import typing
-from types import FunctionType
 from typing import Any
 
 from wieldy.core.errors import DefinitionError
@@ -107,10 +106,9 @@ def _find_evaluated(error: BaseException) -> str | None:
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_name == "__annotate__":
-            made = FunctionType(code, {})
             texts = [
                 step.argval
-                for step in dis.get_instructions(made)
+                for step in dis.get_instructions(code)
                 if step.offset <= trace.tb_lasti and isinstance(step.argval, str)
                 if step.opname == "LOAD_CONST" and step.argval.isidentifier()
             ]

@@ -313,15 +313,25 @@ def _is_secret(annotation: Any) -> bool:
     return any(hasattr(part, "get_secret_value") for part in _member_types(annotation))
 
 
-def _member_types(annotation: Any) -> tuple[Any, ...]:
+def _member_types(annotation: Any) -> list[Any]:
     """The member types of a plain, annotated or union type, or of an alias of one."""
-    annotation = unwrap_alias(annotation)
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _member_types(get_args(annotation)[0])
-    if origin is typing.Union or origin is types.UnionType:
-        return tuple(part for each in get_args(annotation) for part in _member_types(each))
-    return (annotation,)
+    members: list[Any] = []
+    # An alias may name itself as a member, so each is looked at once.
+    seen, left = [], [annotation]
+    while left:
+        part = left.pop()
+        if part in seen:
+            continue
+        seen.append(part)
+        part = unwrap_alias(part)
+        origin = get_origin(part)
+        if origin is Annotated:
+            left.append(get_args(part)[0])
+        elif origin is typing.Union or origin is types.UnionType:
+            left.extend(get_args(part))
+        else:
+            members.append(part)
+    return members
 
 
 def _annotated_text(annotation: Any) -> str | None:

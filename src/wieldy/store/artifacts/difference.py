@@ -57,26 +57,38 @@ def _find_kept(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """
     if len(old) * len(new) > _MAX_PAIRS:
         return []
-    places: dict[str, int] = {}
+    places: dict[str, list[int]] = {line: [] for line in old}
     for at, line in enumerate(new):
-        places[line] = places.get(line, 0) | 1 << at
-    whole = (1 << len(new)) - 1
-    rows = [whole]
+        if line in places:
+            places[line].append(at)
+    width = len(new) // 8 + 1
+    masks = {line: _set_bits(found, width) for line, found in places.items()}
+    row = whole = (1 << len(new)) - 1
+    rows = [row.to_bytes(width, "little")]
     for line in old:
-        row = rows[-1]
-        matched = row & places.get(line, 0)
-        rows.append(((row + matched) | (row - matched)) & whole)
+        matched = row & masks[line]
+        row = ((row + matched) | (row - matched)) & whole
+        rows.append(row.to_bytes(width, "little"))
     kept = []
     a, b = len(old), len(new)
     while a and b:
-        if rows[a] >> (b - 1) & 1:
+        place, bit = divmod(b - 1, 8)
+        if rows[a][place] >> bit & 1:
             b -= 1
-        elif rows[a - 1] >> (b - 1) & 1:
+        elif rows[a - 1][place] >> bit & 1:
             a, b = a - 1, b - 1
             kept.append((a, b))
         else:
             a -= 1
     return kept[::-1]
+
+
+def _set_bits(places: list[int], width: int) -> int:
+    """An integer of so many bytes with these bits set, made in one go."""
+    bits = bytearray(width)
+    for at in places:
+        bits[at >> 3] |= 1 << (at & 7)
+    return int.from_bytes(bits, "little")
 
 
 def _group_hunks(steps: list[_Step]) -> Iterator[list[_Step]]:
