@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 # The browser and the servers that they start stay until the end of their process.
 BROWSER_TESTS := tests/server/console
+# What `make parts` tests.
+PARTS ?= store cli tools
 # The share of lines that the tests must reach, in percent.
 COVERAGE := 88
 # The extras that `make run` and `make demo` use.
@@ -31,8 +33,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONDEVMODE
 unexport VIRTUAL_ENV CONDA_PREFIX MYPYPATH
 
-.PHONY: help run demo test quick core explore judges lint types bench bench-peers docs lock clean \
-	environment small-environment python .venv
+.PHONY: help run demo test quick core parts explore judges lint types bench bench-peers docs lock clean \
+	environment small-environment programs python .venv
 
 help: ## list the recipes
 	@echo "usage: make RECIPE"
@@ -45,11 +47,7 @@ run: small-environment ## serve the example tools, with the console, and print a
 demo: small-environment ## a guided run in the terminal
 	@$(BIN)/wieldy demo
 
-test: lint ## lint, types and every test
-	@scripts/install-postgres
-	@scripts/install-program bwrap bubblewrap
-	@scripts/install-program chromium chromium chromium-sandbox
-	@scripts/install-program systemd-analyze systemd
+test: lint programs ## lint, types and every test
 	@echo "Checking types, and running the tests of the console in a browser"
 	@scripts/beside "$(BIN)/python -m mypy" \
 		scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-report=
@@ -62,6 +60,10 @@ quick: lint types ## lint, types and the tests of what has changed
 core: environment ## the tests of the engine, on both event loops
 	@echo "Running the engine's tests on asyncio and on uvloop"
 	@WIELDY_LOOPS=asyncio,uvloop $(BIN)/python -m pytest -n $(WORKERS) tests/core tests/execution tests/wire tests/test_toolbox.py
+
+parts: environment programs ## the tests of some folders: PARTS="store cli tools"
+	@echo "Running the tests of $(PARTS)"
+	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PARTS:%=tests/%)
 
 explore: environment ## run the tests that draw their examples on new ones
 	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
@@ -109,6 +111,13 @@ clean: ## remove everything the recipes made
 
 environment: python
 	@"$(INTERPRETER)" scripts/make-environment --project $(VENV) requirements/dev.txt
+
+# What the tests start that is not a Python package.
+programs:
+	@scripts/install-postgres
+	@scripts/install-program bwrap bubblewrap
+	@scripts/install-program chromium chromium chromium-sandbox
+	@scripts/install-program systemd-analyze systemd
 
 # What running needs. The packages of the tests contain it.
 small-environment: python

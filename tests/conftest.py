@@ -16,6 +16,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
+pytest_plugins = ("tests.machine",)
+
 Spans = Callable[[], "list[ReadableSpan]"]
 # A check must give the same answer twice; `make explore` draws new examples.
 settings.register_profile("same", derandomize=True, max_examples=60)

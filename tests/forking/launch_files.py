@@ -96,6 +96,8 @@ def _run(
 def find_server(modules: tuple[str, ...], prefix: tuple[str, ...] = ()) -> str:
     """The address of a server that has loaded some modules, and is started with a prefix."""
     folder = tempfile.mkdtemp(prefix="wieldy-forks-")
+    # For first lines of scripts, which can name no path with a space or of more than 127 letters.
+    Path(folder, "python").symlink_to(sys.executable)
     address = f"{folder}/socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
@@ -116,9 +118,10 @@ def find_server(modules: tuple[str, ...], prefix: tuple[str, ...] = ()) -> str:
 
 def _write_file(name: str, address: str, target: str, called: str = "") -> str:
     # Two programs may have the same name.
-    file = Path(tempfile.mkdtemp(dir=Path(address).parent), name)
+    servers = Path(address).parent
+    file = Path(tempfile.mkdtemp(dir=servers), name)
     file.write_text(
-        f"#!{sys.executable} -IS\n"
+        f"#!{servers}/python -IS\n"
         "import sys\n"
         f"sys.path.insert(0, {str(_HERE)!r})\n"
         "from launcher import launch\n"

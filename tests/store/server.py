@@ -53,7 +53,9 @@ class Server:
         self._idle: dict[str, list[Psql]] = {}
         if self.user is not None:
             shutil.chown(self.folder, self.user)
-        self._run("initdb", "-D", self._data, "-A", "trust", "-U", "wieldy", "--no-sync")
+        # The locale of whoever runs the tests may know no encoding.
+        form = ("-E", "UTF8", "--locale=C")
+        self._run("initdb", "-D", self._data, "-A", "trust", "-U", "wieldy", "--no-sync", *form)
         self._start_somewhere()
         self.execute("CREATE DATABASE test", "postgres")
 

@@ -53,7 +53,7 @@ BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
 PRIVATE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
 # A file system of its own, which nobody else sees and nobody may write to.
 READ_ONLY_DISK = """
-mount -t tmpfs none "$0" && cp tools.py wieldy.db "$0" && mount -o remount,ro "$0" || exit 9
+mount -t tmpfs none "$0" && cp tools.py wieldy.db "$0" && mount -o remount,bind,ro "$0" || exit 9
 cd "$0" && exec "$@"
 """
 
