@@ -55,8 +55,10 @@ def _find_networks() -> str:
 
 
 def _find_browser_sandbox() -> str:
-    # Chromium makes these, and never runs as root.
-    return _try(*(() if _NO_ROOT else _NOBODY), "unshare", "--user", "--net", "true")
+    # Chromium makes these, and never runs as root. Where they are refused, its own helper may serve.
+    user = () if _NO_ROOT else _NOBODY
+    refusal = _try(*user, "unshare", "--user", "--net", "true")
+    return refusal and _try(*user, "chromium", "--headless", "--dump-dom", "about:blank")
 
 
 def _find_sandbox() -> str:

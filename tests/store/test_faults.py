@@ -100,6 +100,7 @@ async def test_a_result_that_cannot_be_recorded_is_unknown_and_attached(tmp_path
     assert ran == [1]
 
 
+@pytest.mark.needs("mounts")
 def test_a_full_disk_is_said_and_passes(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()

@@ -20,6 +20,7 @@ from playwright.async_api import (
     expect,
 )
 
+from tests.machine import require
 from tests.server.console.served_console import Gateway, make_tools, seed_calls, serve_console
 from wieldy.tools.web.browser_process import find_browser
 
@@ -51,6 +52,7 @@ def _write_wrapper(folder: Path) -> str:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """A Chromium with its sandbox on."""
+    require("a browser's sandbox")
     # Another run of the tests would close pytest's own folder to other users.
     folder = Path(tempfile.mkdtemp(prefix="wieldy-browser-"))
     downloads = folder / "downloads"

@@ -227,6 +227,7 @@ def test_a_folder_that_nobody_may_enter_is_said_to_be_one(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.needs("mounts")
 @pytest.mark.parametrize(
     ("disk", "said"),
     [(READ_ONLY_DISK, "its file can only be read"), (FULL_DISK, "has space left")],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.machine import require
 from wieldy import Outcome, Toolbox
 from wieldy.execution.process_tree import find_descendants
 from wieldy.tools.code import add_code_tools
@@ -27,6 +28,8 @@ class CodeBox:
 
     def make(self, **options: Any) -> Toolbox:
         """A toolbox that does not ask, with files in the folder unless others are given."""
+        if options.get("sandbox") != "unprotected":
+            require("the sandbox")
         box = Toolbox(permission_mode="bypass")
         add_code_tools(box, **{"files": self.root, "timeout": 100, **options})
         self.boxes.append(box)

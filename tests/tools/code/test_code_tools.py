@@ -24,6 +24,7 @@ PNG = base64.b64decode(
 FREE = {"/workspace/": ["list", "read", "write", "delete"]}
 
 
+@pytest.mark.needs("the sandbox")
 async def test_both_tools_ask_before_they_run(tmp_path: Path) -> None:
     async with Toolbox() as box:
         tools = add_code_tools(box, tmp_path)

@@ -24,7 +24,8 @@ async def show(text):
 
 asyncio.run(Sandbox(kind={kind!r}).run({words!r}, {folder!r}, on_output=show))
 """
-KINDS = ("bubblewrap", "unprotected")
+NEEDS_SANDBOX = pytest.mark.needs("the sandbox")
+KINDS = (pytest.param("bubblewrap", marks=NEEDS_SANDBOX), "unprotected")
 
 
 def find_by_word(word: str) -> set[int]:
@@ -136,6 +137,7 @@ async def test_a_program_ends_with_its_keeper(kind: str, tmp_path: Path, mark: s
     await_none(lambda: find_by_word(mark))
 
 
+@NEEDS_SANDBOX
 async def test_a_reader_that_fails_ends_the_program(tmp_path: Path, mark: str) -> None:
     async def fail(text: str) -> None:
         raise RuntimeError("the reader has gone")
@@ -146,6 +148,7 @@ async def test_a_reader_that_fails_ends_the_program(tmp_path: Path, mark: str) -
     assert find_by_word(mark) == set()
 
 
+@NEEDS_SANDBOX
 async def test_a_sandbox_tells_how_a_program_ended(tmp_path: Path) -> None:
     sandbox = Sandbox(SandboxLimits(memory=100_000_000, timeout=100), {"/tools": tmp_path})
     (tmp_path / "job").mkdir()

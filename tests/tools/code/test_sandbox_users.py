@@ -75,6 +75,7 @@ print(json.dumps([os.getuid(), asyncio.run(main())]))
 """
 
 
+@pytest.mark.needs("the sandbox", "mounts")
 def test_somebody_who_is_not_root_has_the_same_walls(tmp_path: Path) -> None:
     paths = [mount.source for mount in interpreter_mounts()]
     # The packages may lie elsewhere than the interpreter, such as in an environment.

@@ -30,6 +30,8 @@ from wieldy.tools.web.browser_process import Browser
 from wieldy.tools.web.page_renderer import PageRenderer
 from wieldy.tools.web.web_tools import add_web_tools
 
+pytestmark = pytest.mark.needs("a browser's sandbox")
+
 WHALES = "app.innerHTML = '<h1>Whales</h1><p>The blue whale eats krill all day long.</p>'"
 
 

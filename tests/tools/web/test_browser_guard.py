@@ -14,6 +14,8 @@ from tests.tools.web.near_ways import FILL, LEAVING, NEVER, WAYS, Tries, resolve
 from wieldy import Toolbox
 from wieldy.core.network.addresses import Reach
 
+pytestmark = pytest.mark.needs("a browser's sandbox")
+
 
 @pytest.fixture(scope="module")
 def guarded() -> Tries:
