@@ -55,7 +55,7 @@ def _find_networks() -> str:
 
 
 def _find_browser_sandbox() -> str:
-    # Chromium makes these, and never runs as root. Where they are refused, its own helper may serve.
+    # Chromium makes these, and never runs as root. Its own helper may serve where they are refused.
     user = () if _NO_ROOT else _NOBODY
     refusal = _try(*user, "unshare", "--user", "--net", "true")
     return refusal and _try(*user, "chromium", "--headless", "--dump-dom", "about:blank")

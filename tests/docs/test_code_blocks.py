@@ -44,6 +44,8 @@ PAGES = [
 FIRST_BLOCKS = [
     page for page in PAGES if page.parent.name != "reference" and page.name != "architecture.md"
 ]
+# Their programs run code in a sandbox.
+SANDBOXED = {"code-tools", "skills"}
 COMMAND_SECONDS = 120
 # Characters in a command that only a shell understands.
 _FOR_A_SHELL = re.compile(r"[|&;<>$`*?~#]")
@@ -249,7 +251,17 @@ def close_boxes(runner: asyncio.Runner, modules: list[ModuleType]) -> None:
             runner.run(box.close())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=page.relative_to(ROOT).as_posix(),
+            marks=pytest.mark.needs("the sandbox") if page.stem in SANDBOXED else (),
+        )
+        for page in PAGES
+    ],
+)
 def test_the_code_of_the_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

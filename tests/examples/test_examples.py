@@ -9,6 +9,9 @@ from tests.forking.launch_files import run_script
 
 # They serve until somebody ends them; tests/server/console/test_example.py is their test.
 SERVED = {"console", "word_server"}
+NEEDS_SANDBOX = pytest.mark.needs("the sandbox")
+# They run code in it.
+SANDBOXED = {"code_in_a_sandbox", "skill_scripts"}
 EXAMPLES = sorted(
     path
     for path in (Path(__file__).parents[2] / "examples").glob("*.py")
@@ -20,7 +23,13 @@ def test_there_are_examples() -> None:
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.stem, marks=NEEDS_SANDBOX if path.stem in SANDBOXED else ())
+        for path in EXAMPLES
+    ],
+)
 def test_the_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
     lines = example.read_text(encoding="utf-8").splitlines()
     expected = [line.removeprefix("# > ") for line in lines if line.startswith("# > ")]

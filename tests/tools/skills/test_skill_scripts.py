@@ -37,6 +37,9 @@ def no_copy_left() -> Iterator[None]:
     assert left == []
 
 
+NEEDS_SANDBOX = pytest.mark.needs("the sandbox")
+
+
 def _is_own(path: Path) -> bool:
     return "It works." in path.read_text()
 
@@ -52,6 +55,7 @@ def make_box(folder: Path, **options: Any) -> Toolbox:
     return box
 
 
+@NEEDS_SANDBOX
 async def test_a_script_asks_and_then_sees_its_skill_and_the_working_folder(
     tmp_path: Path,
 ) -> None:
@@ -77,6 +81,7 @@ async def test_a_script_asks_and_then_sees_its_skill_and_the_working_folder(
     assert sorted(os.listdir(skill)) == ["SKILL.md", "scripts"]
 
 
+@NEEDS_SANDBOX
 @pytest.mark.parametrize(
     ("path", "content", "text"),
     [
@@ -133,6 +138,7 @@ async def test_what_is_no_script_of_the_skill_is_refused(
     assert said in outcome.text
 
 
+@NEEDS_SANDBOX
 @pytest.mark.parametrize("changed", ["a.py", "lib/b.py", "SKILL.md"])
 async def test_a_skill_that_has_changed_does_not_run(tmp_path: Path, changed: str) -> None:
     skill = make_skill(tmp_path, {"a.py": "import lib.b", "lib/b.py": "print(1)"})
@@ -163,6 +169,7 @@ async def test_an_approval_does_not_hold_for_a_changed_script(tmp_path: Path) ->
     assert "changed\n" not in done.text
 
 
+@NEEDS_SANDBOX
 async def test_output_streams_and_pictures_come_back(tmp_path: Path) -> None:
     script = "import shutil\nprint('begun', flush=True)\nshutil.copy('/skills/one/p.png', 'q.png')"
     skill = make_skill(tmp_path, {"a.py": script, "p.png": PNG})
@@ -177,6 +184,7 @@ async def test_output_streams_and_pictures_come_back(tmp_path: Path) -> None:
     assert outcome.metadata["meta"]["sandbox"] == "bubblewrap"
 
 
+@NEEDS_SANDBOX
 async def test_limits_end_a_script(tmp_path: Path) -> None:
     skill = make_skill(tmp_path, {"a.sh": "while :; do :; done"})
     async with make_box(skill, limits=SandboxLimits(timeout=1)) as box:
@@ -185,6 +193,7 @@ async def test_limits_end_a_script(tmp_path: Path) -> None:
     assert "it took longer than 1 s" in outcome.text
 
 
+@NEEDS_SANDBOX
 async def test_scripts_work_where_the_code_tools_do_and_each_session_has_a_folder(
     tmp_path: Path,
 ) -> None:
@@ -203,6 +212,7 @@ async def test_scripts_work_where_the_code_tools_do_and_each_session_has_a_folde
     assert "No such file" in other.text
 
 
+@NEEDS_SANDBOX
 async def test_a_file_service_is_the_working_folder(tmp_path: Path) -> None:
     skill = make_skill(tmp_path, {"a.sh": "cat in.txt; echo made > out.txt"})
     service = FileService(MemoryFiles(), FREE)
@@ -244,6 +254,7 @@ async def test_scripts_can_be_left_out(tmp_path: Path) -> None:
     assert box.names == ["run_skill_script"]
 
 
+@NEEDS_SANDBOX
 async def test_two_scripts_at_the_same_time_have_each_their_copy(tmp_path: Path) -> None:
     skill = make_skill(tmp_path, {"a.py": "import sys; print(sys.argv[1])"})
     async with make_box(skill) as box:
@@ -252,6 +263,7 @@ async def test_two_scripts_at_the_same_time_have_each_their_copy(tmp_path: Path)
     assert (first.text, second.text) == ("1\n", "2\n")
 
 
+@NEEDS_SANDBOX
 async def test_a_skill_of_the_published_shape_is_read_and_run(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "skills")
     async with make_box(tmp_path / "skills") as box:
