@@ -1,11 +1,11 @@
 """A model that says what a test wants, for the tests of programs that use one."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.call import Call
 from wieldy.models.chat_body import FORM, argument_text, chat_body
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
@@ -252,7 +252,7 @@ def _as_answer(given: Scripted) -> Answer:
         return Answer(calls=[given])
     if isinstance(given, list | tuple) and any(isinstance(each, Call) for each in given):
         return _text_and_calls(given)
-    return Answer(json.dumps(given, ensure_ascii=False))
+    return Answer(dump_json(given, ensure_ascii=False))
 
 
 def _text_and_calls(given: Sequence[Any]) -> Answer:

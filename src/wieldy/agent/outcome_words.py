@@ -1,9 +1,9 @@
 """Tools and outcomes in the wording and forms that Agently's users know."""
 
-import json
 from typing import Any
 
 from wieldy.core.block import Block, Text
+from wieldy.core.bounded_json import NestedTooDeep, parse_json
 from wieldy.core.call import Outcome
 from wieldy.core.errors import (
     InvalidArguments,
@@ -82,9 +82,9 @@ def _decode_block(block: Block | None) -> Any:
     if not isinstance(block, Text):
         return None if block is None else block.to_dict()
     try:
-        return json.loads(block.text)
+        return parse_json(block.text)
+    except NestedTooDeep:
+        # Agently promises None for a text that is too deep to be read.
+        return None
     except ValueError:
         return block.text
-    except RecursionError:
-        # The text is nested too deeply to be read, for which Agently promises None.
-        return None

@@ -3,10 +3,11 @@
 This module needs the extra `agent`, and is loaded only when a document is read or written.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from wieldy.core.bounded_json import NestedTooDeep, bound_reader, dump_json, parse_json
 
 from .output.data_formatter import DataFormatter
 from .output.output_text import expand_type, split_pair, type_name
@@ -35,21 +36,25 @@ def read_yaml(path_or_content: str | Path, encoding: str | None = "utf-8") -> An
 def parse_yaml(text: str) -> Any:
     """The data of a YAML text; `ValueError` if it is malformed."""
     try:
-        return yaml.safe_load(text)
+        return bound_reader(yaml.safe_load, text)
     except yaml.YAMLError as error:
         raise ValueError(f"The YAML can't be read: {error}") from None
+    except NestedTooDeep as error:
+        raise ValueError(f"The YAML can't be read: it is {error}") from None
 
 
 def read_json(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:
     """The data of a JSON5 document, in a file or as text; `ValueError` if it is malformed."""
     text = _read_text(path_or_content, encoding)
     try:
-        return json.loads(text)
+        return parse_json(text)
+    except NestedTooDeep as error:
+        raise ValueError(f"The JSON can't be read: it is {error}") from None
     except ValueError:
         # Comments and trailing commas need the slower JSON5 reader.
         pass
     try:
-        return json5.loads(text)
+        return bound_reader(json5.loads, text)
     except ValueError as error:
         raise ValueError(f"The JSON can't be read: {error}") from None
 
@@ -64,7 +69,7 @@ def write_yaml(values: Mapping[str, Any]) -> str:
 
 def write_json(values: Mapping[str, Any]) -> str:
     """Slots as JSON."""
-    return json.dumps(_document_data(values), indent=2, ensure_ascii=False)
+    return dump_json(_document_data(values), indent=2, ensure_ascii=False)
 
 
 def read_output(value: Any) -> Any:

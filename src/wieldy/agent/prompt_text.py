@@ -1,9 +1,9 @@
 """Convert a prompt to the turns of a conversation: system, history and one user message."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.models.model import Content, Role, Said, Turn
 from wieldy.wire.cost import stable_json
 
@@ -44,7 +44,7 @@ def value_text(value: Any) -> str:
         return value
     plain = DataFormatter.sanitize(value)
     if isinstance(plain, dict | list):
-        return json.dumps(plain, ensure_ascii=False, indent=2, default=str)
+        return dump_json(plain, MAX_WRAPPED, ensure_ascii=False, indent=2, default=str)
     return stable_json(plain) if isinstance(plain, bool) or plain is None else str(plain)
 
 

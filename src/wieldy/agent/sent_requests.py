@@ -1,9 +1,9 @@
 """The requests to a model, exactly as they are sent."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.models.model import Model, ModelRequest
 from wieldy.models.token_estimate import estimate_tokens
 
@@ -43,7 +43,9 @@ class SentRequests:
             head = (
                 f"Request {number} to {self.model} {state}: ~{tokens:,}{window} tokens (estimate)"
             )
-            parts.append(f"{head}\n{json.dumps(body, ensure_ascii=False, indent=2, default=str)}")
+            parts.append(
+                f"{head}\n{dump_json(body, MAX_WRAPPED, ensure_ascii=False, indent=2, default=str)}"
+            )
         return "\n\n".join(parts) or "Nothing was asked yet, and nothing is there to ask."
 
     def __repr__(self) -> str:

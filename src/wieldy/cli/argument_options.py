@@ -1,10 +1,10 @@
 """Read arguments from the command line according to the tool's schema: `--arg` and JSON text."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 
@@ -46,8 +46,8 @@ def _read_object(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        arguments = json.loads(_read_text(text))
-    except (ValueError, RecursionError) as error:
+        arguments = parse_json(_read_text(text))
+    except ValueError as error:
         raise ArgumentError(f"--json takes a JSON object, and this is not JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise ArgumentError(f"--json takes a JSON object, not {type(arguments).__name__}.")
@@ -104,8 +104,8 @@ def _read_value(text: str, kinds: set[str]) -> Any:
     if "string" in kinds:
         return text
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return text
 
 

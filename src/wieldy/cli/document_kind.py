@@ -1,10 +1,10 @@
 """Tell OpenAPI documents from `mcpServers` files and MCP endpoints by their content."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
 
@@ -76,7 +76,7 @@ def _is_openapi(text: str) -> bool:
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parse_json(text)
+    except ValueError:
         return {}
     return data if isinstance(data, dict) else {}

@@ -1,8 +1,8 @@
 """Convert outcomes, ledger entries and parked calls to plain data for JSON output."""
 
-import json
 from typing import Any
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.permission.parked import Parked
 from wieldy.store.ledger_entry import Entry
@@ -68,6 +68,6 @@ def _outcome_value(outcome: Outcome) -> Any:
     if not outcome.ok or isinstance(outcome.value, str) or outcome.value is None:
         return outcome.text if outcome.ok and outcome.value is not None else None
     try:
-        return json.loads(outcome.text)
+        return parse_json(outcome.text)
     except ValueError:
         return None

@@ -4,7 +4,6 @@ Text from tools, stored rows and servers is untrusted. It is shown to people wit
 control characters, and it is never interpreted as markup.
 """
 
-import json
 import logging
 import re
 import sys
@@ -19,6 +18,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json_with
 from wieldy.core.visible_text import visible_line, visible_value
 
 from . import environment
@@ -88,7 +88,7 @@ def line(text: object, limit: int | None = None) -> str:
 
 def compact(data: Any) -> str:
     """Data as JSON on one line for people; non-ASCII letters are kept."""
-    return json.dumps(_plain_data(data), ensure_ascii=False)
+    return dump_json(_plain_data(data), MAX_WRAPPED, ensure_ascii=False)
 
 
 def exact(data: Any) -> str:
@@ -252,23 +252,20 @@ def _plain_data(data: Any) -> Any:
     """Data as JSON values; objects of unknown types become their `repr`."""
     try:
         plain = to_jsonable_python(data, fallback=repr, bytes_mode="base64")
-    except (ValueError, RecursionError):
-        # The data is nested too deeply for pydantic; the json module may still manage.
+    except ValueError:
+        # The data is too deep or contains itself, which the next line finds as well.
         plain = data
     try:
         # JSON has no NaN and no infinity; their names are written as strings.
-        return json.loads(json.dumps(plain, default=repr), parse_constant=str)
-    except (TypeError, ValueError, RecursionError):
+        return parse_json_with(
+            dump_json(plain, MAX_WRAPPED, default=repr), MAX_WRAPPED, parse_constant=str
+        )
+    except (TypeError, ValueError):
         return repr(data)
 
 
 def _json_text(data: Any, indent: int | None) -> str:
-    plain = _plain_data(data)
-    try:
-        return json.dumps(plain, indent=indent)
-    except RecursionError:
-        # Without an indent the C encoder is used, which can go deeper.
-        return json.dumps(plain)
+    return dump_json(_plain_data(data), MAX_WRAPPED, indent=indent)
 
 
 def _escape_match(found: re.Match[str]) -> str:

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic_core import to_json
 
+from wieldy.core.bounded_json import NestedTooDeep, check_depth, check_text_depth
+
 # Values of these types are results as they are: there is nothing to await or to iterate over.
 FINAL: set[Any] = {str, int, float, bool, bytes, dict, list, tuple, type(None)}
 
@@ -338,14 +340,14 @@ def to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return to_json(
-            value, fallback=_block_or_repr, bytes_mode="base64", inf_nan_mode="strings"
-        ).decode()
+        text = to_json(value, fallback=_block_or_repr, bytes_mode="base64", inf_nan_mode="strings")
+        check_text_depth(text)
+        return text.decode()
     except KeyboardInterrupt:
         raise
     except BaseException:
         # The value is other people's code, and may raise anything when it is read.
-        return _safe_repr(value)
+        return safe_repr(value)
 
 
 def join_text(blocks: Sequence[Block]) -> str:
@@ -362,12 +364,16 @@ def _check_text(text: Any, what: str) -> str:
 
 
 def _block_or_repr(value: Any) -> Any:
-    return value.to_dict() if isinstance(value, Block) else _safe_repr(value)
+    return value.to_dict() if isinstance(value, Block) else safe_repr(value)
 
 
-def _safe_repr(value: Any) -> str:
+def safe_repr(value: Any) -> str:
+    """A value's `repr`, or what can be said of it if it has none or is too deep."""
     try:
+        check_depth(value)
         return repr(value)
+    except NestedTooDeep as error:
+        return f"<{type(value).__name__} {error}>"
     except KeyboardInterrupt:
         raise
     except BaseException:

@@ -6,14 +6,16 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, check_depth, copy_json
+
 from .secrets.secret import is_secret
 
 
 def plain_json(value: Any, name: str) -> Any:
     """Copy the value as plain JSON, or raise an error that says why that is not possible."""
     try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
+        return copy_json(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be JSON ({error})") from None
 
 
@@ -36,6 +38,8 @@ def canonical_json(value: Any) -> str:
 
     An object whose content is not known is equal only to itself.
     """
+    check_depth(value, MAX_WRAPPED)
+    # The tags make it a little deeper than the value is.
     return json.dumps(
         _tag_value(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )

@@ -5,6 +5,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, get_args
 
+from wieldy.core.bounded_json import NestedTooDeep, check_depth
+
 from .canonical import digest_of
 from .choices import PermissionName, ValidationMode
 from .errors import DefinitionError
@@ -456,6 +458,13 @@ def _check_input_schema(tool: Tool, schema: Any) -> None:
         raise DefinitionError(tool.name, reason)
 
 
+def _check_levels(tool: Tool, output_schema: Any) -> None:
+    try:
+        check_depth(output_schema)
+    except NestedTooDeep as error:
+        raise DefinitionError(tool.name, f"its output schema is {error}") from None
+
+
 def _check_changes(tool: Tool, arguments: Mapping[str, Argument]) -> None:
     """Whether a derived tool could have these arguments."""
     schema = tool.input_schema
@@ -521,6 +530,7 @@ def _read_declared_output(tool: Tool) -> dict[str, Any] | None:
         if given is None:
             return None
     if given is not None:
+        _check_levels(tool, given)
         schema: dict[str, Any] = schema_of.without_titles(dict(given))
         return schema
     return schema_of.output_schema(tool.signature.returns)
@@ -533,11 +543,8 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
     if callable(given):
         given = given() or {}
         _check_input_schema(tool, given)
-    try:
-        plain: dict[str, Any] = schema_of.without_titles(dict(given))
-        return without_filled_in(plain, hidden) if hidden else plain
-    except RecursionError:
-        raise DefinitionError(tool.name, "its input schema contains itself") from None
+    plain: dict[str, Any] = schema_of.without_titles(dict(given))
+    return without_filled_in(plain, hidden) if hidden else plain
 
 
 def definition_digest(

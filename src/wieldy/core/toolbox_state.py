@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from wieldy.core.bounded_json import check_text_depth
+
 from .permission.argument_reach import LISTS
 from .permission.conditions import Matcher
 from .permission.criteria import NAMES as CRITERIA
@@ -17,6 +19,7 @@ _KEYS = ("version", "active_groups", "rules")
 _TEXTS = ("pattern", "reason", "agent", "session", "caller")
 _RULE_KEYS = ("verdict", "where", *_TEXTS, *CRITERIA)
 _REGEX_KEYS = {"regex", "flags"}
+_NO_GROUP = re.compile(r"\\.|[^()]", re.DOTALL)
 
 
 def export_state(registry: Registry, rules: Rules) -> dict[str, Any]:
@@ -138,8 +141,10 @@ def _import_regex(data: Mapping[str, Any], name: str) -> re.Pattern[str]:
     if not isinstance(data["regex"], str):
         raise ValueError(f"{name!r}: the regex must be text")
     try:
+        # The compiler calls itself for each group in a group.
+        check_text_depth(_NO_GROUP.sub("", data["regex"]).replace("(", "[").replace(")", "]"))
         return re.compile(data["regex"], data.get("flags", 0) & ~re.DEBUG)
-    except (re.error, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (re.error, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name!r}: the regex can't be read ({error})") from None
 
 

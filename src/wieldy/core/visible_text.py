@@ -1,6 +1,5 @@
 """Escape text from outside, so that a person sees all of it and a terminal obeys none of it."""
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -8,6 +7,8 @@ from html import escape
 from typing import Any
 
 from pydantic_core import to_jsonable_python
+
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 
 # Printable characters that show nothing, including variation selectors.
 _BLANK = re.compile(
@@ -44,7 +45,7 @@ def visible_lines(text: str) -> str:
 
 def visible_json(value: Any) -> str:
     """Data as escaped JSON with sorted keys, one fact to a line."""
-    return _escape_all(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+    return _escape_all(dump_json(value, MAX_WRAPPED, indent=2, sort_keys=True, ensure_ascii=False))
 
 
 def visible_value(value: Any) -> str:
@@ -53,8 +54,8 @@ def visible_value(value: Any) -> str:
     `ValueError` if it can't be shown, for example because it is nested too deeply.
     """
     try:
-        return _escape_all(json.dumps(value, ensure_ascii=False, default=_plain_value))
-    except (RecursionError, TypeError) as error:
+        return _escape_all(dump_json(value, MAX_WRAPPED, ensure_ascii=False, default=_plain_value))
+    except TypeError as error:
         raise ValueError(f"it can't be shown: {error}") from None
 
 
@@ -95,7 +96,7 @@ def _is_unclear(character: str) -> bool:
 
 def _escape_character(character: str) -> str:
     # JSON does not escape DEL.
-    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+    return dump_json(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def _plain_value(value: Any) -> Any:

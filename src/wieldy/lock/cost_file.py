@@ -1,6 +1,5 @@
 """Read and write `tools.cost`: what the definitions of tools were when they were last counted."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.visible_text import visible_json
 from wieldy.wire.cost import Cost, DefinitionCost
@@ -42,10 +42,10 @@ def read_costs(path: str | os.PathLike[str]) -> dict[str, Cost]:
     """
     shown = os.fspath(path)
     try:
-        found = json.loads(Path(path).read_bytes())
+        found = parse_json(Path(path).read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise CostFileError(shown, f"it can't be read ({error})", _AGAIN) from error
     if not isinstance(found, dict) or found.get(_MARK) != FORMAT:
         raise CostFileError(shown, f"it is not a count in format {FORMAT}", _AGAIN)

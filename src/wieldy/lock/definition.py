@@ -1,10 +1,10 @@
 """The definition of a tool, in the form that the lock keeps and compares."""
 
-import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.canonical import canonical_json
 from wieldy.core.tool import Tool, definition_digest
 from wieldy.core.visible_text import visible_json
@@ -54,4 +54,5 @@ class Definition(BaseModel):
 
 def _plain_schema(schema: dict[str, Any] | None) -> Any:
     """The schema as JSON; a value that JSON can't express is written as in the fingerprint."""
-    return json.loads(json.dumps(schema, default=lambda value: json.loads(canonical_json(value))))
+    text = dump_json(schema, default=lambda value: parse_json(canonical_json(value), MAX_WRAPPED))
+    return parse_json(text)

@@ -1,7 +1,6 @@
 """Read, write and compare `tools.lock`, the file with the locked definitions."""
 
 import difflib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from pydantic import TypeAdapter, ValidationError
 
 from wieldy.core.arguments.argument_errors import plain_message
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json_with
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_json, visible_line
@@ -158,8 +158,8 @@ def _list_tools(box: LockableBox | Iterable[Tool]) -> Iterable[Tool]:
 def _parse(path: str, text: str) -> dict[str, Definition]:
     """The definitions in a lock file; `LockError` if it can't be used."""
     try:
-        found = json.loads(text, object_pairs_hook=_unique_names)
-    except (ValueError, RecursionError) as error:
+        found = parse_json_with(text, MAX_WRAPPED, object_pairs_hook=_unique_names)
+    except ValueError as error:
         raise LockError(path, f"it is not the JSON it was ({error})", _AGAIN) from error
     version = found.get(_MARK) if isinstance(found, dict) else None
     if type(version) is int and version > FORMAT:

@@ -1,9 +1,9 @@
 """A request as the body of OpenAI's chat API, which most other servers speak as well."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Call
 from wieldy.wire import openai
 from wieldy.wire.openai import provider_name
@@ -61,7 +61,7 @@ def argument_text(call: Call) -> str:
     sent = call.arguments
     if isinstance(sent, str):
         return sent
-    return json.dumps(dict(sent or {}), ensure_ascii=False, default=str)
+    return dump_json(dict(sent or {}), MAX_WRAPPED, ensure_ascii=False, default=str)
 
 
 def _message_content(said: Said) -> Any:

@@ -1,9 +1,9 @@
 """Gemini's API over Google's SDK."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.secrets.secret import reveal_secret
 from wieldy.wire import gemini
 from wieldy.wire.loose_fields import as_text, get_field
@@ -50,7 +50,7 @@ async def _send_request(client: "Client", model: str, body: dict[str, Any]) -> A
 
 async def _chunk_bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for chunk in answer:
-        yield json.loads(chunk.body)
+        yield parse_json(chunk.body, MAX_WRAPPED)
 
 
 def _check_chunk(chunk: Any) -> None:

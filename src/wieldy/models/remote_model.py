@@ -1,10 +1,10 @@
 """A model behind a provider's API."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.loop_bridge import run_on_loop
 from wieldy.core.model_errors import ModelRefused
 from wieldy.core.streaming import Channel, iterate_pushed
@@ -87,8 +87,8 @@ class RemoteModel:
 
     def _check_body(self, body: dict[str, Any]) -> None:
         try:
-            json.dumps(body, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
+            dump_json(body, MAX_WRAPPED, allow_nan=False)
+        except (TypeError, ValueError) as error:
             told = f"the request can't be written as JSON: {error}"
             raise ModelRefused(self.name, told) from error
         check_length(self.name, body, self.context_window)

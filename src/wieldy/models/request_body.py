@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call
 from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
@@ -64,6 +64,6 @@ def argument_object(call: Call) -> dict[str, Any]:
     if isinstance(sent, str):
         try:
             sent = parse_json(sent)
-        except (ValueError, RecursionError):
+        except ValueError:
             return {}
     return dict(sent) if isinstance(sent, Mapping) else {}

@@ -2,11 +2,12 @@
 
 import base64
 import binascii
-import json
 import secrets
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
+
+from wieldy.core.bounded_json import dump_json
 
 from .operation_arguments import Body, is_json, plain_media
 from .style import form_pairs, parameter_text
@@ -22,7 +23,7 @@ def write_body(body: Body, values: Mapping[str, Any]) -> tuple[bytes, str] | Non
     plain = plain_media(body.media)
     if is_json(plain):
         media = "application/json" if "*" in plain else body.media
-        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        text = dump_json(given, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "replace"), media
     if isinstance(given, Mapping) and plain == "application/x-www-form-urlencoded":
         pairs = [

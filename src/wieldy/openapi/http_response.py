@@ -1,14 +1,13 @@
 """Convert an API's response to a value, to content, or to an error."""
 
 import codecs
-import json
 from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
 
-from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Image, Resource
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.http_client import HttpResponse
 
@@ -96,7 +95,7 @@ def _response_value(response: HttpResponse) -> Any:
     if is_json(media):
         try:
             return parse_json(_decode_text(response))
-        except (ValueError, RecursionError):
+        except ValueError:
             return _decode_text(response)
     if media.startswith("image/"):
         return Image(response.content, media)
@@ -131,7 +130,7 @@ def _error_text(response: HttpResponse) -> str:
         return value.strip()
     if isinstance(value, Image | Audio | Resource):
         return f"({len(response.content):,} bytes of {value.mime_type})"
-    return json.dumps(value, ensure_ascii=False)
+    return dump_json(value, ensure_ascii=False)
 
 
 def _decode_text(response: HttpResponse) -> str:

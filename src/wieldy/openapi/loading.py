@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.arguments.yaml_reader import read_yaml_text
+from wieldy.core.bounded_json import NestedTooDeep, parse_json
 from wieldy.core.errors import DocumentError, ServiceError
 from wieldy.core.network.http_client import Client
 
@@ -108,6 +108,8 @@ def parse(shown: str, text: str) -> Any:
         if start in ("{", "["):
             try:
                 return parse_json(text)
+            except NestedTooDeep:
+                raise
             except ValueError as error:
                 problem = error
             try:
@@ -117,8 +119,8 @@ def parse(shown: str, text: str) -> Any:
         return read_yaml_text(text)
     except DocumentError:
         raise
-    except RecursionError:
-        raise DocumentError(shown, "it is nested too deep") from None
+    except NestedTooDeep as error:
+        raise DocumentError(shown, f"it is {error}") from None
     except ValueError as error:
         raise DocumentError(shown, f"it is neither JSON nor YAML: {error}") from error
 

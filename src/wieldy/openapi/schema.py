@@ -4,11 +4,11 @@ Real documents contain many schemas with mistakes. Parts that can't be understoo
 so that a mistake costs a hint for the model, and not the tool.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.schema.bounded_keywords import is_pattern
 from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
 
@@ -249,8 +249,8 @@ def _add_examples(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
     given = value.get("examples")
     listed = given if isinstance(given, list) else [value["example"]] if "example" in value else []
     try:
-        short = [each for each in listed[:3] if len(json.dumps(each)) <= _LONGEST_EXAMPLE]
-    except (TypeError, ValueError, RecursionError):
+        short = [each for each in listed[:3] if len(dump_json(each)) <= _LONGEST_EXAMPLE]
+    except (TypeError, ValueError):
         return
     if short:
         schema["examples"] = short

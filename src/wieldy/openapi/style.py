@@ -4,11 +4,12 @@ A value can't leave its place: characters that would end it are encoded, and a v
 be encoded is refused.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
+
+from wieldy.core.bounded_json import dump_json
 
 from .operation_arguments import OperationParameter
 
@@ -76,7 +77,7 @@ def parameter_text(value: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return dump_json(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
@@ -156,7 +157,7 @@ def _deep_object(name: str, value: Any) -> Pairs:
 
 def _media_text(parameter: OperationParameter, value: Any) -> str:
     is_text = isinstance(value, str) and "json" not in (parameter.media or "")
-    return value if is_text else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value if is_text else dump_json(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _joined_pairs(value: Mapping[str, Any], joint: str) -> list[str]:

@@ -1,7 +1,6 @@
 """The tokens with which people and programs come in: only their digests are kept."""
 
 import hashlib
-import json
 import secrets
 import time
 from collections.abc import Iterable
@@ -9,6 +8,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.call import check_id
 from wieldy.core.choices import Role
 from wieldy.core.errors import NotKept, WieldyError
@@ -65,7 +65,7 @@ class StoredToken:
 
     def __init__(self, row: Any) -> None:
         self.name: str = row.name
-        self.roles: frozenset[Role] = frozenset(json.loads(row.roles)).intersection(ROLES)
+        self.roles: frozenset[Role] = frozenset(parse_json(row.roles)).intersection(ROLES)
         self.view: str | None = row.view
         self.created_at: float = row.created_at
         self.created_by: str | None = row.created_by
@@ -136,7 +136,7 @@ class StoredTokens:
         row = {
             "name": name,
             "digest": _digest_token(token),
-            "roles": json.dumps(_check_roles(roles)),
+            "roles": dump_json(_check_roles(roles)),
             "view": view,
             "created_at": time.time(),
             "created_by": by,

@@ -22,7 +22,7 @@ from .row_values import (
 
 # The columns that may be damaged.
 _READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
 
 class Entry(Outcome):

@@ -1,6 +1,5 @@
 """Filter recorded calls, and read them page by page, the newest first."""
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, String, bindparam, func, or_
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.call import Status
 
 from .databases.tables import calls, in_state, of_tool
@@ -130,7 +130,7 @@ def _has_word(word: str) -> ColumnElement[bool]:
     """Whether a call has a word somewhere, whatever the case of its letters."""
     # Arguments that wait may hold secrets, and a search must not tell whether they do.
     arguments = func.substr(func.coalesce(calls.c.covered, calls.c.arguments), 1, _SEARCHED)
-    written = json.dumps(word)[1:-1]
+    written = dump_json(word)[1:-1]
     named = [func.lower(each).like(_make_pattern(word), escape="!") for each in _NAMED_COLUMNS]
     in_json = [
         func.lower(each).like(_make_pattern(written), escape="!")

@@ -1,12 +1,12 @@
 """Runs that nobody continues, and what a process needs to know to continue them by itself."""
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, and_, select, update
 
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.permission.waiting_calls import waited_calls
 
 from .databases.tables import IS_LEFT, IS_WAITING, calls, run_steps, runs
@@ -128,8 +128,8 @@ def _read_ids(query: Any) -> Callable[[Connection], list[str]]:
 
 def _read_waited(row: Any) -> tuple[bool, list[str]]:
     # A run of an earlier version has not said whether it was given `deps`.
-    given = json.loads(row.request).get("deps") is not False
-    return given, json.loads(row.body).get("pending", [])
+    given = parse_json(row.request, MAX_WRAPPED).get("deps") is not False
+    return given, parse_json(row.body, MAX_WRAPPED).get("pending", [])
 
 
 def _read_below(row: Any) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
 """The tools that sessions have loaded, kept for every process on the store."""
 
-import json
 import time
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, select, update
 
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.discovery.session_listing import Change, T
 
 from .databases.prepared_statements import insert_or_update
@@ -36,7 +36,7 @@ class LoadedTools:
             text = connection.execute(put.returning(loaded_tools.c.names)).scalar_one()
             after, told = change(_read_names(text))
             own = loaded_tools.c.session == session
-            written = update(loaded_tools).where(own).values(names=json.dumps(list(after)))
+            written = update(loaded_tools).where(own).values(names=dump_json(list(after)))
             connection.execute(written)
             return after, told
 
@@ -46,7 +46,7 @@ class LoadedTools:
 def _read_names(text: str | None) -> list[str]:
     """The names in a row; none if the row can't be read, and the session starts again."""
     try:
-        names = json.loads(text or "[]")
+        names = parse_json(text or "[]")
     except ValueError:
         return []
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []

@@ -1,7 +1,6 @@
 """What the calls of each minute add up to, kept for plots long after the calls are pruned."""
 
 import hashlib
-import json
 import math
 import time
 import uuid
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+
+from wieldy.core.bounded_json import dump_json
 
 from .databases.prepared_statements import start_insert
 from .databases.tables import LATENCY_BOUNDS, chores, rollups
@@ -207,7 +208,7 @@ def _check_span(since: float, until: float, step: int, by: Sequence[str]) -> Non
 
 
 def _make_row(key: RollupKey, each: RollupSum) -> dict[str, Any]:
-    labels = json.dumps([key.tool, key.caller, key.status])
+    labels = dump_json([key.tool, key.caller, key.status])
     took = {column.name: count for column, count in zip(_TOOK, each.took, strict=True)}
     return {
         **key._asdict(),

@@ -9,7 +9,16 @@ from typing import Any, get_args
 
 from pydantic_core import to_jsonable_python
 
-from wieldy.core.block import Block, Text, read_block
+from wieldy.core.block import Block, Text, read_block, safe_repr
+from wieldy.core.bounded_json import (
+    MAX_DEPTH,
+    MAX_WRAPPED,
+    NestedTooDeep,
+    bound_writer,
+    check_depth,
+    dump_json,
+    parse_json,
+)
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.choices import ENDED_STATES, CallState
 from wieldy.core.errors import (
@@ -28,7 +37,7 @@ from wieldy.core.errors import (
     ToolNotFound,
 )
 from wieldy.core.permission.modes import ModeChange
-from wieldy.core.secrets.secret import is_secret, redact_data, redact_text, reveal_secret
+from wieldy.core.secrets.secret import is_secret, redact_data, reveal_secret
 
 ENDS = (*ENDED_STATES, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)
@@ -116,6 +125,7 @@ def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]
 def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, int]:
     """The arguments as they are kept, and 1 if they are incomplete."""
     try:
+        check_depth(arguments)
         text = "".join(_dump(redact_data(arguments, secrets) if secrets else arguments, 0))
         whole = not secrets or text == "".join(_dump(arguments, 0))
     except Exception:
@@ -131,13 +141,13 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
 def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
     """The same as values, in the order of `OUTCOME`."""
     value, error, content = outcome.value, outcome.error, None
-    write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _write_json
+    write = partial(to_column, secrets=secrets, most=MAX_WRAPPED)
     if outcome._content is not None or (type(value) not in _PLAIN and _has_blocks(value)):
         content = write(list(outcome.content))
     rehearsed = outcome._metadata and outcome._metadata.get("dry_run") and error is None
     return (
         "dry_run" if rehearsed else outcome.status._value_,
-        None if value is None else write(value),
+        None if value is None else to_column(value, secrets),
         content,
         None if error is None else write(error_facts(error)),
         write(outcome._metadata) if outcome._metadata else None,
@@ -145,23 +155,17 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
     )
 
 
-def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
-    """A value as JSON in ASCII; what JSON can't hold becomes text."""
-    text = _write_json(value)
-    if not secrets:
-        return text
-    try:
-        return json.dumps(redact_data(json.loads(text), secrets))
-    except RecursionError:
-        # The value is too deep to be walked through, so its secrets are covered in the text.
-        return json.dumps(redact_text(text, secrets))
+def to_column(value: Any, secrets: tuple[str, ...] = (), most: int = MAX_DEPTH) -> str:
+    """A value as JSON in ASCII; what JSON can't hold, or is too deep, becomes text."""
+    text = _write_json(value, most)
+    return dump_json(redact_data(parse_json(text, most), secrets), most) if secrets else text
 
 
 def from_column(text: str | None) -> Any:
     """The value of a JSON column, or its text if it is too deep to be parsed."""
     try:
-        return None if text is None else json.loads(text)
-    except RecursionError:
+        return None if text is None else parse_json(text, MAX_WRAPPED)
+    except NestedTooDeep:
         return text
 
 
@@ -261,7 +265,7 @@ def _plain_value(value: Any) -> Any:
         return str(value)
     return to_jsonable_python(
         value,
-        fallback=_safe_repr,
+        fallback=safe_repr,
         bytes_mode="base64",
         inf_nan_mode="strings",
         serialize_unknown=True,
@@ -269,18 +273,18 @@ def _plain_value(value: Any) -> Any:
 
 
 def to_ascii_json(value: Any) -> str:
-    """A value as JSON in ASCII; raises if its objects can't be read."""
+    """A value as JSON in ASCII, however deep it is; raises if its objects can't be read."""
     return "".join(_encode(value, 0))
 
 
-def _write_json(value: Any) -> str:
+def _write_json(value: Any, most: int) -> str:
     if type(value) is str:
         return encoder.encode_basestring_ascii(value)
     try:
-        return "".join(_encode(value, 0))
+        return bound_writer(to_ascii_json, value, most)
     except Exception:
         # The value is other people's code, and may raise anything when it is read.
-        return json.dumps(_safe_repr(value))
+        return encoder.encode_basestring_ascii(safe_repr(value))
 
 
 def _make_encoder(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
@@ -303,10 +307,3 @@ def _make_encoder(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterabl
 
 _dump = _make_encoder(json.JSONEncoder().default)
 _encode = _make_encoder(_plain_value)
-
-
-def _safe_repr(value: Any) -> str:
-    try:
-        return repr(value)
-    except Exception:
-        return f"<{type(value).__name__} that can't be shown>"

@@ -1,6 +1,5 @@
 """Runs of agents: one row for each run, and a row for each of its steps."""
 
-import json
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, select, update
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunNotFound, RunTaken
 
 from .databases.prepared_statements import PairedWrite, Prepared, insert_if_new
@@ -85,8 +85,8 @@ class StoredRun:
         self.steps: int = row.steps
         self.created_at: float = row.created_at
         self.changed_at: float = row.changed_at
-        self.request: Any = json.loads(row.request)
-        self.answer: Any = None if row.answer is None else json.loads(row.answer)
+        self.request: Any = parse_json(row.request, MAX_WRAPPED)
+        self.answer: Any = None if row.answer is None else parse_json(row.answer, MAX_WRAPPED)
         self.error: str | None = row.error
         self.tries = count_tries(row)
 
@@ -170,7 +170,7 @@ class Runs:
             RunTaken: The run is no longer ours.
         """
         now, owner = time.time(), claim.owner if state == "running" else None
-        given = None if answer is None else json.dumps(answer)
+        given = None if answer is None else dump_json(answer, MAX_WRAPPED)
         moved = (state, owner, number + 1, now, given, None, claim.run, claim.token, number)
         step = (claim.run, number, now, body)
         if not await self._store.write(_Step(_MOVE_ON, moved, step)):
@@ -231,7 +231,7 @@ class Runs:
         query = select(run_steps.c.body).where(run_steps.c.run == run_id)
         query = query.order_by(run_steps.c.number)
         found = await self._store.read(lambda connection: connection.scalars(query).all())
-        return [json.loads(body) for body in found]
+        return [parse_json(body, MAX_WRAPPED) for body in found]
 
     async def sweep(self) -> None:
         """Find out which processes have died; the runs that they carried on have crashed."""

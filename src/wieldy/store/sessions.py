@@ -1,6 +1,5 @@
 """Chat histories: lists of messages that only grow, each under a session's id."""
 
-import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, literal, select, tuple_
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, SessionTaken
 
@@ -91,7 +91,7 @@ class Sessions:
             query = query.where(messages.c.position < upto)
         query = query.order_by(messages.c.position.desc()).limit(limit)
         found = await self._store.read(lambda connection: connection.scalars(query).all())
-        return [json.loads(text) for text in reversed(found)]
+        return [parse_json(text, MAX_WRAPPED) for text in reversed(found)]
 
     async def fork(self, session: str, new: str, upto: int | None = None) -> int:
         """Begin a session with the messages of another one.
@@ -197,7 +197,7 @@ class Sessions:
             facts = {"created_at": row.created_at, "messages": []}
             kept = found.setdefault(row.id, facts)["messages"]
             if row.message is not None:
-                kept.append(json.loads(row.message))
+                kept.append(parse_json(row.message, MAX_WRAPPED))
         return {"format": FORMAT, "version": VERSION, "sessions": found}
 
     async def load(self, data: Mapping[str, Any]) -> int:
@@ -337,9 +337,9 @@ def _insert_messages(
 def _message_text(message: Any, place: str) -> str:
     """A message as JSON text; `ValueError` if it would not come back unchanged."""
     try:
-        text = json.dumps(message, allow_nan=False)
-        same = json.loads(text) == message
-    except (TypeError, ValueError, RecursionError) as error:
+        text = dump_json(message, MAX_WRAPPED, allow_nan=False)
+        same = parse_json(text, MAX_WRAPPED) == message
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{place} is not JSON and nothing was kept: {error}") from None
     if not same:
         raise ValueError(

@@ -1,7 +1,6 @@
 """Standing rules, which a store keeps for every process that shares it."""
 
 import asyncio
-import json
 import logging
 import math
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select
 from typing_extensions import Unpack
 
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import NotKept, StoreError
 from wieldy.core.keyword_check import check_options
 from wieldy.core.names import find_near_names
@@ -36,7 +36,7 @@ Where = Mapping[str, Matcher] | None
 _Found = tuple[float, Sequence[Row[Any]]]
 # The longest time for which a process uses the rules that it has read without reading them again.
 _SECONDS = 1.0
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _log = logging.getLogger("wieldy")
 
 
@@ -67,13 +67,13 @@ class StandingRule:
         self.id: str = row.id
         self.verdict: str = row.verdict
         self.pattern: str = row.pattern
-        self.where: dict[str, Matcher] = import_where(json.loads(row.conditions))
+        self.where: dict[str, Matcher] = import_where(parse_json(row.conditions))
         self.reason: str | None = row.reason
         self.agent: str | None = row.agent
         self.session: str | None = row.session
         self.caller: str | None = row.caller
-        self.criteria = Criteria.from_dict(json.loads(row.criteria or "{}"))
-        self.tools: dict[str, str] | None = None if row.tools is None else json.loads(row.tools)
+        self.criteria = Criteria.from_dict(parse_json(row.criteria or "{}"))
+        self.tools: dict[str, str] | None = None if row.tools is None else parse_json(row.tools)
         self.by: str | None = row.made_by
         self.made_at: float = row.made_at
         self.expires_at: float | None = row.expires_at
@@ -142,7 +142,7 @@ class Standing:
         if not tools:
             raise ValueError(_no_tool(rule, self._registry.names()))
         return await self._put_rule(
-            {**_rule_columns(rule, by), "tools": json.dumps(tools)}, expires_in
+            {**_rule_columns(rule, by), "tools": dump_json(tools)}, expires_in
         )
 
     async def ask(
@@ -352,8 +352,8 @@ def _rule_columns(rule: Rule, by: str | None) -> dict[str, Any]:
         "id": uuid.uuid4().hex,
         "verdict": rule.verdict.value,
         "pattern": rule.pattern,
-        "conditions": json.dumps(export_where(rule.where)),
-        "criteria": json.dumps(said) if said else None,
+        "conditions": dump_json(export_where(rule.where)),
+        "criteria": dump_json(said) if said else None,
         "reason": rule.reason,
         "agent": rule.agent,
         "session": rule.session,

@@ -1,11 +1,11 @@
 """States of a toolbox, kept under names."""
 
-import json
 import time
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, StoreError
 
@@ -17,7 +17,7 @@ from .databases.tables import states
 def save(name: str, state: dict[str, Any]) -> Operation[None]:
     """The operation that saves a state, in place of an earlier one."""
     check_id("the name of a state", name)
-    values = {"state": json.dumps(state), "saved_at": time.time()}
+    values = {"state": dump_json(state, MAX_WRAPPED), "saved_at": time.time()}
 
     def write(connection: Connection) -> None:
         connection.execute(
@@ -35,7 +35,7 @@ def load(name: str) -> Operation[Any]:
         if text is None:
             raise NotKept("state", name)
         try:
-            return json.loads(text)
+            return parse_json(text, MAX_WRAPPED)
         except ValueError as error:
             reason = f"the state {name!r} can't be read ({error})"
             raise StoreError(reason, "Save it again.") from error

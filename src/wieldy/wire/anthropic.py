@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Block, Resource
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
@@ -249,7 +249,7 @@ def _read_input(sent: str) -> Any:
     """The arguments as the object that the API expects; a cut-off object becomes an empty one."""
     try:
         value = parse_json(sent)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 

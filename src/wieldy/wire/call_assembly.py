@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call
 
 from .incoming_calls import Tools, find_name, make_call
@@ -36,7 +36,7 @@ class Growing:
             return False
         try:
             return isinstance(parse_json("".join(self.pieces)), dict)
-        except (ValueError, RecursionError):
+        except ValueError:
             return False
 
 

@@ -1,12 +1,12 @@
 """Estimate how many tokens the definitions of tools take in a request."""
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import html_table, visible_line
 
@@ -200,7 +200,7 @@ def estimate_text_tokens(text: str) -> int:
 
 def stable_json(value: Any) -> str:
     """JSON whose bytes depend only on the value and its order, so that prompt caches work."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return dump_json(value, MAX_WRAPPED, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def rendering(tools: Iterable[Tool], provider: str, strict: bool = False) -> str:

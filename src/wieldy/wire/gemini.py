@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Block, Image, Resource
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.tool import Tool
@@ -293,7 +293,7 @@ def _response_output(outcome: Outcome, shown: list[Block], words: str) -> Any:
         return words
     try:
         return make_encodable(parse_json(words))
-    except (ValueError, RecursionError):
+    except ValueError:
         return words
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call
 from wieldy.core.tool import Tool
 
@@ -43,6 +43,6 @@ def _read_arguments(arguments: Any) -> dict[str, Any] | str:
         return {}
     try:
         value = parse_json(arguments)
-    except (ValueError, RecursionError):
+    except ValueError:
         return arguments
     return value if isinstance(value, dict) else arguments

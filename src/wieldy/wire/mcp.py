@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.schema.result_check import Promise, plain_data
 
@@ -94,7 +94,7 @@ def _structured_content(outcome: Outcome, promise: Promise | None) -> dict[str, 
         return None
     try:
         value = make_encodable(_structured_data(outcome, wrapped))
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     if wrapped:
         return {"result": value}

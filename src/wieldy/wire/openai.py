@@ -1,10 +1,10 @@
 """OpenAI chat completions: read calls from messages and chunks, render tool messages."""
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wieldy.core.block import Audio, Block
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
@@ -198,7 +198,7 @@ def _whole_item(growing: Growing, kept: Pieces) -> dict[str, Any]:
     body = item.get("function")
     if isinstance(body, dict):
         sent = "".join(growing.pieces) if growing.pieces else body.get("arguments") or "{}"
-        body["arguments"] = sent if isinstance(sent, str) else json.dumps(sent)
+        body["arguments"] = sent if isinstance(sent, str) else dump_json(sent, MAX_WRAPPED)
     return {"type": "function", **item}
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wieldy.core.arguments.conversion import parse_json, parse_loose_json
+from wieldy.core.arguments.conversion import parse_loose_json
+from wieldy.core.bounded_json import parse_json
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Chat sessions, to which each finished request adds two turns."""
 
-import json
 import uuid
 from typing import Any, Literal, Self, get_args
 
@@ -9,6 +8,7 @@ from wieldy.agent.nested_data import PathStyle, find_values
 from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.response import Response
 from wieldy.agent.settings import Settings
+from wieldy.core.bounded_json import copy_json, dump_json
 from wieldy.core.call import check_id
 from wieldy.core.sync import blocking_border
 
@@ -208,7 +208,7 @@ def _choose_values(found: list[tuple[str, list[Any] | None]], mode: str, otherwi
         return otherwise
     if mode == "first":
         return _plain_data(next(iter(values.values())))
-    return json.dumps(_plain_data(values), ensure_ascii=False)
+    return dump_json(_plain_data(values), ensure_ascii=False)
 
 
 def _place_label(slot: str, path: str | None, style: PathStyle) -> str:
@@ -234,7 +234,7 @@ def _style_of(path: str | None, style: PathStyle) -> PathStyle:
 def _plain_data(value: Any) -> Any:
     """A value as JSON data, which a store keeps unchanged."""
     plain = DataFormatter.sanitize(value)
-    return json.loads(json.dumps(plain, default=str))
+    return copy_json(plain, default=str)
 
 
 def _check_mode(mode: Any) -> Mode:

@@ -1,6 +1,5 @@
 """The form of an answer: describe it to the model, read it from the text, make an object."""
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -8,6 +7,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from wieldy.agent.nested_data import PathStyle, split_key_path
 from wieldy.core.arguments.argument_errors import plain_message
+from wieldy.core.bounded_json import parse_json
 from wieldy.wire.structured.json_document import StructuredError
 from wieldy.wire.structured.json_validation import check_model, check_schema, model_schema
 from wieldy.wire.structured.structured_stream import StructuredStream
@@ -198,7 +198,7 @@ def _bare_value(text: str) -> Any:
     """The value of an answer that consists only of that value."""
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
-        return json.loads(bare)
+        return parse_json(bare)
     except ValueError:
         return bare
 

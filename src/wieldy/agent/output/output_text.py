@@ -1,10 +1,11 @@
 """Describe the structure of an answer to the model as JSON with types and descriptions."""
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
+
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 
 from .data_formatter import DataFormatter
 
@@ -22,7 +23,7 @@ def describe_output(shape: Any) -> str:
 
 def schema_instruction(schema: Mapping[str, Any]) -> str:
     """The instruction to the model for an answer that fits a JSON Schema."""
-    return f"{_SCHEMA_HEAD}\n{json.dumps(schema, ensure_ascii=False, indent=2)}"
+    return f"{_SCHEMA_HEAD}\n{dump_json(schema, MAX_WRAPPED, ensure_ascii=False, indent=2)}"
 
 
 def structure_text(shape: Any, layer: int = 0) -> str:
@@ -30,7 +31,7 @@ def structure_text(shape: Any, layer: int = 0) -> str:
     expanded = expand_type(split_pair(shape)[0])
     if isinstance(expanded, Mapping):
         entries = [
-            (f"{json.dumps(str(key), ensure_ascii=False)}: ", value)
+            (f"{dump_json(str(key), ensure_ascii=False)}: ", value)
             for key, value in expanded.items()
         ]
         return _structure_lines("{", entries, "}", layer)

@@ -1,6 +1,5 @@
 """Resume a run that was interrupted or crashed, from its last stored step."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
 from wieldy.agent.strategies.strategy import Strategy
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.run_errors import NotPending, StateRefused
 
 from .given_decisions import GivenDecision
@@ -148,6 +148,6 @@ def _state_before(stored: "StoredRun") -> str:
 
 def _read_json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text, MAX_WRAPPED)
+    except ValueError:
         raise StateRefused("The state of a run is JSON, and this is not.") from None

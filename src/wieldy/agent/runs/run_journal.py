@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import json
 import os
 import threading
 import uuid
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.errors import StoreError
 from wieldy.core.forking import at_fork
 from wieldy.core.run_errors import StateRefused
@@ -171,8 +171,8 @@ class _Waiting:
 
     def _state_digest(self, state: Mapping[str, Any]) -> str:
         try:
-            text = json.dumps(state, sort_keys=True)
-        except (TypeError, ValueError, RecursionError):
+            text = dump_json(state, MAX_WRAPPED, sort_keys=True)
+        except (TypeError, ValueError):
             raise StateRefused("The state of a run is JSON, as RunInterrupted.state is.") from None
         return hmac.new(self._key, text.encode(), "sha256").hexdigest()
 
@@ -200,6 +200,6 @@ class MemoryJournal:
 
     def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
         """The whole state, with a digest."""
-        body = json.loads(StepWriter().write(request, state, whole_request=True).body)
+        body = parse_json(StepWriter().write(request, state, whole_request=True).body, MAX_WRAPPED)
         named = {"version": VERSION, "run_id": self._id, "agent": request.agent}
         return WAITING.seal({**named, "run": body})

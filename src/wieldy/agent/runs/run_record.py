@@ -13,6 +13,7 @@ from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
 from wieldy.agent.strategies.strategy import Strategy
 from wieldy.agent.subagents.nesting import read_nesting
+from wieldy.core.bounded_json import MAX_WRAPPED, bound_writer, dump_json, parse_json
 from wieldy.core.run_errors import StateRefused
 from wieldy.core.secrets.secret import redact_data
 from wieldy.models.model import Reply
@@ -44,7 +45,7 @@ _SCALARS = (
 )
 _read_scalars = attrgetter(*_SCALARS)
 # `json.dumps` with a default would make an encoder for each request.
-_encode_request = json.JSONEncoder(default=str).encode
+_encoder = json.JSONEncoder(default=str)
 
 
 class WrittenStep(NamedTuple):
@@ -103,7 +104,7 @@ class StepWriter:
     def _cover_secrets(self, text: str) -> str:
         if not self._secrets:
             return text
-        return json.dumps(redact_data(json.loads(text), self._secrets))
+        return dump_json(redact_data(parse_json(text, MAX_WRAPPED), self._secrets), MAX_WRAPPED)
 
 
 def next_step(state: RunState) -> Step:
@@ -148,7 +149,7 @@ def write_request(request: Request) -> str:
     }
     if request.nesting is not None:
         written["nesting"] = request.nesting.to_dict()
-    return _encode_request(written)
+    return bound_writer(_encoder.encode, written, MAX_WRAPPED)
 
 
 def read_request(

@@ -1,11 +1,11 @@
 """Convert the turns, calls and outcomes of a run to JSON and back."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from wieldy.core.block import read_block
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.secrets.credential import sent_secrets
 from wieldy.models.model import Answers, Reply, Said, Turn
@@ -28,7 +28,7 @@ Form = Callable[[Any], Any]
 
 def to_json_data(value: Any) -> Any:
     """A value as JSON data; objects that JSON can't express become text."""
-    return json.loads(to_column(value))
+    return parse_json(to_column(value, most=MAX_WRAPPED), MAX_WRAPPED)
 
 
 # Turns
@@ -125,7 +125,7 @@ def call_secrets(calls: Iterable[Call], view: View) -> dict[str, list[str]]:
         secrets = [] if tool is None else sent_secrets(call.arguments, tool)
         if secrets:
             # In a text that is itself JSON, a secret has JSON's escapes.
-            found[call.id] = [*secrets, *(json.dumps(each)[1:-1] for each in secrets)]
+            found[call.id] = [*secrets, *(dump_json(each)[1:-1] for each in secrets)]
     return found
 
 

@@ -1,12 +1,12 @@
 """`wieldy list` and `wieldy describe`: show the tools of the sources."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from wieldy.cli import exits, screen
 from wieldy.cli.sources import LoadedSources, NothingLoaded, loaded_tools
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.names import find_near_names
 from wieldy.core.tool import Tool
@@ -140,10 +140,14 @@ def _show_tool(tool: Tool, found: LoadedSources) -> None:
         ]
         screen.table(("argument", "type", "needed", "default", "description"), rows)
     screen.show("\nschema", "dim")
-    screen.show(json.dumps(tool.input_schema, indent=2, ensure_ascii=False, default=str))
+    screen.show(
+        dump_json(tool.input_schema, MAX_WRAPPED, indent=2, ensure_ascii=False, default=str)
+    )
     if tool.output_schema is not None:
         screen.show("\nresult", "dim")
-        screen.show(json.dumps(tool.output_schema, indent=2, ensure_ascii=False, default=str))
+        screen.show(
+            dump_json(tool.output_schema, MAX_WRAPPED, indent=2, ensure_ascii=False, default=str)
+        )
 
 
 def _parameter_row(name: str, schema: Any, needed: bool) -> tuple[str, ...]:
@@ -185,3 +189,7 @@ def _server_of(tool: Tool) -> str | None:
 
 def _first_line(tool: Tool) -> str:
     return tool.description.strip().partition("\n")[0]
+
+
+def _schema_text(schema: Any) -> str:
+    return dump_json(schema, MAX_WRAPPED, indent=2, ensure_ascii=False, default=str)

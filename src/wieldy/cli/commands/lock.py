@@ -1,7 +1,6 @@
 """`wieldy lock`, `verify` and `diff`: record definitions, and report what has changed."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from wieldy.cli import environment, exits, screen
 from wieldy.cli.extra_imports import import_extra
 from wieldy.cli.module import SourceError
 from wieldy.cli.sources import Failure, NothingLoaded, is_gateway, loaded_tools
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
@@ -75,7 +75,7 @@ def run_diff(sources: list[str] | None, given: str | None, as_json: bool) -> int
             plain = [
                 {"tool": each.name, "what": each.kind, "diff": each.diff()} for each in changes
             ]
-            typer.echo(json.dumps(plain, indent=2))
+            typer.echo(dump_json(plain, MAX_WRAPPED, indent=2))
         else:
             for change in changes:
                 for line in change.diff():

@@ -1,7 +1,6 @@
 """`wieldy recover` and `settle`: deal with calls that a crash interrupted."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -11,6 +10,7 @@ from wieldy.cli.call_ids import find_entry
 from wieldy.cli.json_views import entry_data, outcome_data
 from wieldy.cli.live_output import own_stdout
 from wieldy.cli.store_choice import StoreChoice
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.toolbox import Toolbox
 
@@ -104,6 +104,6 @@ def _say_what_is_left(count: int, choice: StoreChoice) -> None:
 def _read_result(text: str | None) -> Any:
     """The result that a person gave for a call, read as JSON or else as text."""
     try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError):
+        return None if text is None else parse_json(text)
+    except ValueError:
         return text

@@ -2,7 +2,6 @@
 
 import asyncio
 import ipaddress
-import json
 import shlex
 import shutil
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.extra_imports import import_extra
 from wieldy.cli.sources import LoadedSources, Own, is_gateway, loaded_tools
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -230,7 +230,7 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
         f"The console, in a browser: {_explain_console(url, guarded)}",
         "",
         "Connect a client (Cursor, VS Code, Claude Code and others) with:",
-        json.dumps({"mcpServers": {_NAME: server}}, indent=2),
+        dump_json({"mcpServers": {_NAME: server}}, indent=2),
         "",
         *_explain_start(words),
         "List the tools with the MCP Inspector:",
@@ -254,7 +254,7 @@ def _explain_console(url: str, guarded: bool) -> str:
 def _explain_start(words: list[str] | None) -> list[str]:
     if words is None:
         return []
-    started = json.dumps({"mcpServers": {_NAME: _client_command(words)}}, indent=2)
+    started = dump_json({"mcpServers": {_NAME: _client_command(words)}}, indent=2)
     return ["Claude Desktop starts the server itself:", started, ""]
 
 

@@ -1,6 +1,5 @@
 """Describe what is wrong with an argument in one line: where, what was expected, what came."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any, get_args
 from pydantic_core import ValidationError
 from pydantic_core.core_schema import ErrorType
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.names import find_near_names
 from wieldy.core.secrets.secret import is_secret
 
@@ -303,8 +303,8 @@ def _describe_bounds(schema: Mapping[str, Any]) -> str:
 def _short_json(value: Any) -> str:
     try:
         short = value[:80] if isinstance(value, str) else value
-        return _cut_text(json.dumps(short, ensure_ascii=False), 60)
-    except (TypeError, ValueError, RecursionError):
+        return _cut_text(dump_json(short, ensure_ascii=False), 60)
+    except (TypeError, ValueError):
         return type(value).__name__
 
 

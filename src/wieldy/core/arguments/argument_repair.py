@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wieldy.core.bounded_json import LevelCount, NestedTooDeep, parse_json
 from wieldy.core.names import close_names, plain_name
 
 from .argument_errors import item_schemas, mentions_secret, resolve_reference, show_path
-from .conversion import UNCHANGED, convert_value, parse_json, parse_loose_json
+from .conversion import UNCHANGED, convert_value, parse_loose_json
 
 Receipt = dict[str, Any]
 Path = tuple[Any, ...]
@@ -22,6 +23,8 @@ _MOST_UNKNOWN = 50
 _MOST_HOPELESS = 1000
 # A repair blocks the event loop, so this much work takes a fraction of a second.
 _MOST_STEPS = 50_000
+# A level of a value takes two steps where the schema has a union for it.
+_DEEPEST = 150
 
 
 class _GiveUp(Exception):
@@ -35,7 +38,7 @@ def repair_arguments(
     fixer = _Repair(schema)
     try:
         fixed = fixer.value(arguments, schema, ())
-    except (RecursionError, _GiveUp):
+    except (NestedTooDeep, _GiveUp):
         return arguments, []
     return (fixed, fixer.receipts) if fixer.receipts else (arguments, [])
 
@@ -46,6 +49,7 @@ class _Repair:
         self.receipts: list[Receipt] = []
         self.hopeless = 0
         self.steps = 0
+        self.level = LevelCount(_DEEPEST)
         self.secret: dict[int, bool] = {}
 
     def spend(self, steps: int) -> None:
@@ -61,24 +65,25 @@ class _Repair:
         return self.secret[id(schema)]
 
     def value(self, value: Any, schema: Any, path: Path) -> Any:
-        self.spend(1)
-        schema = resolve_reference(schema, self.root)
-        for part in schema.get("allOf", ()):
-            value = self.value(value, part, path)
-        for key in ("anyOf", "oneOf"):
-            if key in schema:
-                value = self.choice(value, schema[key], path)
-        for kind in _declared_types(schema):
-            if _fits_type(value, kind):
-                return self.inside(value, kind, schema, path)
-        for kind in _declared_types(schema):
-            fixed = self.converted(value, kind, schema, path)
-            if fixed is not UNCHANGED:
-                return fixed
-        self.hopeless += bool(_declared_types(schema))
-        if self.hopeless > _MOST_HOPELESS:
-            raise _GiveUp
-        return value
+        with self.level:
+            self.spend(1)
+            schema = resolve_reference(schema, self.root)
+            for part in schema.get("allOf", ()):
+                value = self.value(value, part, path)
+            for key in ("anyOf", "oneOf"):
+                if key in schema:
+                    value = self.choice(value, schema[key], path)
+            for kind in _declared_types(schema):
+                if _fits_type(value, kind):
+                    return self.inside(value, kind, schema, path)
+            for kind in _declared_types(schema):
+                fixed = self.converted(value, kind, schema, path)
+                if fixed is not UNCHANGED:
+                    return fixed
+            self.hopeless += bool(_declared_types(schema))
+            if self.hopeless > _MOST_HOPELESS:
+                raise _GiveUp
+            return value
 
     def choice(self, value: Any, choices: Sequence[Any], path: Path) -> Any:
         """The value repaired for the one union member that it is meant for, if that is clear."""
@@ -195,7 +200,7 @@ class _Repair:
         for parse in (parse_json, parse_loose_json):
             try:
                 value = parse(text)
-            except (ValueError, RecursionError):
+            except ValueError:
                 continue
             if _fits_type(value, kind):
                 loose = "loose_" if parse is parse_loose_json else ""

@@ -1,28 +1,18 @@
 """Read values from text: JSON, JSON with trailing commas, and scalars sent as strings."""
 
-import json
 import math
 import numbers
 import re
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import from_json
+from wieldy.core.bounded_json import parse_json
 
 UNCHANGED: Any = object()
 _LONGEST_SCALAR = 400
 _MOST_EXACT = 2**53
 # A string, closed or not, is skipped as a whole, so that the time stays linear in the text.
 _STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|,(?=\s*[}\]])', re.DOTALL)
-
-
-def parse_json(text: str) -> Any:
-    """Parse JSON text; `ValueError` if it is not JSON."""
-    try:
-        return from_json(text)
-    except (TypeError, ValueError):
-        # Lone surrogates are valid JSON, but Rust strings can't hold them.
-        return json.loads(text)
 
 
 def parse_loose_json(text: str) -> Any:
@@ -56,7 +46,7 @@ def _to_number(value: Any) -> Any:
     if not isinstance(value, str):
         return UNCHANGED
     try:
-        number = json.loads(value.strip().removeprefix("+"))
+        number = parse_json(value.strip().removeprefix("+"))
     except ValueError:
         return UNCHANGED
     if isinstance(number, bool) or not isinstance(number, int | float):

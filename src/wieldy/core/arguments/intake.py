@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic_core import ValidationError
 
+from wieldy.core.bounded_json import NestedTooDeep, check_depth, check_text_depth, parse_json
 from wieldy.core.errors import DefinitionError, InvalidArguments
 from wieldy.core.run import Run
 from wieldy.core.schema.json_schema import arguments_validator, input_schema
@@ -19,7 +20,7 @@ from wieldy.core.tool import Tool
 
 from . import argument_errors as problem
 from .argument_repair import Receipt, repair_arguments
-from .conversion import parse_json, parse_loose_json
+from .conversion import parse_loose_json
 
 # A validator maps plain arguments to pydantic's pair: nothing, and the keyword arguments.
 Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
@@ -29,6 +30,8 @@ Accept = Callable[[Run], dict[str, Any]]
 # How many attempts of a validator take a few hundredths of a second: few if the value is wrong,
 # because each attempt then keeps an error, and many if it is right.
 _FEW_WAYS, _MOST_WAYS = 5_000, 500_000
+# Types of arguments that contain no other values.
+_FLAT = (str, int, float, bool)
 
 
 class _Refused(ValueError):
@@ -67,6 +70,10 @@ class Intake:
 
     def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
         parsed, repairs = self._parse_sent(sent)
+        try:
+            check_depth(parsed)
+        except NestedTooDeep as error:
+            raise InvalidArguments(self._tool.name, [f"arguments: {error}"]) from None
         kept, dropped = self._without_hidden(parsed)
         run.accepted = kept
         checked = parsed if self._mode == "strict" else kept
@@ -140,12 +147,12 @@ class Intake:
             text = text.decode("utf-8", "replace")
         try:
             return parse_json(text), []
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             reason = str(error)
         if self._mode == "repair":
             try:
                 return parse_loose_json(text), [{"path": "", "kind": "trailing_comma"}]
-            except (ValueError, RecursionError):
+            except ValueError:
                 pass
         unread = f"arguments: expected JSON, got text that can't be read: {reason}"
         raise InvalidArguments(self._tool.name, [unread])
@@ -171,14 +178,14 @@ class Intake:
 def _find_validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
     """The function that checks a dict, and the one that reads and checks JSON text."""
     if mode == "describe":
-        return _as_sent, _no_text
+        return _bound_depth(_as_sent), _no_text
     found: tuple[Validate, Read] = tool.once("validators", _make_validators)
     return found
 
 
 def _make_validators(tool: Tool) -> tuple[Validate, Read]:
     if tool.own_schema is not None:
-        return _foreign_validator(tool), _no_text
+        return _bound_depth(_foreign_validator(tool)), _no_text
     validator = arguments_validator(tool.name, tool.signature)
     if "$defs" in tool.input_schema:
         # A derived tool's arguments are converted first, so the function's own schema is counted.
@@ -186,8 +193,32 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
             tool.input_schema if tool.shape is None else input_schema(tool.name, tool.signature, {})
         )
         if multiplies(SchemaGraph(own)):
-            return _bound_validator(validator.validate_python, own), _no_text
-    return validator.validate_python, validator.validate_json
+            return _bound_depth(_bound_validator(validator.validate_python, own)), _no_text
+    if all(parameter.annotation in _FLAT for parameter in tool.signature.parameters):
+        # Nothing deep fits these arguments, and why it does not is found out below.
+        return validator.validate_python, validator.validate_json
+    return _bound_depth(validator.validate_python), _bound_text(validator.validate_json)
+
+
+def _bound_depth(validate: Validate) -> Validate:
+    """A validator that takes no arguments that are nested too deeply."""
+
+    def bounded(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        check_depth(arguments)
+        return validate(arguments)
+
+    return bounded
+
+
+def _bound_text(read: Read) -> Read:
+    """The same for JSON text."""
+
+    def bounded(text: Any) -> tuple[Any, dict[str, Any]]:
+        if isinstance(text, str | bytes):
+            check_text_depth(text)
+        return read(text)
+
+    return bounded
 
 
 def _no_text(text: str) -> tuple[Any, dict[str, Any]]:

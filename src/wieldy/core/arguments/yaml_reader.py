@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-_DEEPEST = 500
+from wieldy.core.bounded_json import MAX_DEPTH, NestedTooDeep
+
 _MOST_REPEATED = 1_000_000
 _TAGS = ("str", "int", "float", "bool", "null", "map", "seq", "merge", "timestamp")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -77,8 +78,8 @@ class _Reader:
 
     def open(self, value: Any, event: Any) -> None:
         _check_tag(event)
-        if len(self.frames) >= _DEEPEST:
-            raise ValueError(f"nested more than {_DEEPEST} deep")
+        if len(self.frames) >= MAX_DEPTH:
+            raise NestedTooDeep
         if self.frames and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None:
             raise ValueError(f"a key that is not text in line {event.start_mark.line + 1}")
         self.frames.append(_Frame(value, event.anchor))

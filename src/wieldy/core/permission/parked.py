@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 import threading
 import time
 from collections import OrderedDict
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from wieldy.core.arguments.private_copy import private_copy
 from wieldy.core.block import to_text
+from wieldy.core.bounded_json import copy_json, parse_json
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import AlreadyDecided, CallNotFound
@@ -445,11 +445,11 @@ def _plain_json(value: Any) -> Any:
     """A value as plain JSON; what JSON can't hold becomes text."""
     try:
         # A value that is JSON already is copied as it is, however deep it is.
-        return json.loads(json.dumps(value))
-    except (TypeError, ValueError, RecursionError):
+        return copy_json(value)
+    except (TypeError, ValueError):
         text = to_text(value)
     try:
-        return value if isinstance(value, str) else json.loads(text)
+        return value if isinstance(value, str) else parse_json(text)
     except ValueError:
         # The value can't be written as a whole.
         return text

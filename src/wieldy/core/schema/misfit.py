@@ -5,12 +5,12 @@ the value. Here the parts of the schema are checked one by one, and only those t
 the value are followed.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from wieldy.core.arguments.argument_errors import item_schemas
+from wieldy.core.bounded_json import MAX_WRAPPED, LevelCount, NestedTooDeep, dump_json
 
 from .bounded_keywords import PATTERN, PLACE, is_linear, matches
 from .schema_check import CheckSession, SchemaCheck, TooComplex
@@ -25,6 +25,9 @@ _MISSING = "it is required and missing"
 _UNKNOWN = "there is no such property"
 _NONE_FITS = "it is not valid under any of the schemas listed in the '{}' keyword"
 _SEVERAL_FIT = "it is valid under more than one of the schemas listed in the 'oneOf' keyword"
+
+# A level of a value takes two steps where the schema has a reference for it.
+_DEEPEST = 120
 
 Path = tuple[Any, ...]
 
@@ -46,7 +49,7 @@ def find_misfits(check: SchemaCheck, value: Any) -> Iterator[Misfit]:
     session = check.start()
     try:
         yield from _Explainer(check, session).explain(check.graph.root, value, ())
-    except TooComplex:
+    except (NestedTooDeep, TooComplex):
         return
 
 
@@ -56,6 +59,7 @@ class _Explainer:
         self._graph = check.graph
         self._session = session
         self._seen: set[tuple[int, Path]] = set()
+        self._level = LevelCount(_DEEPEST)
 
     def explain(self, node: Any, value: Any, path: Path) -> Iterator[Misfit]:
         """Collect what is wrong with a value that does not fit a part."""
@@ -72,9 +76,10 @@ class _Explainer:
             ways = (self._explain_keywords, self._explain_choices, self._explain_inside)
             found = chain(found, *(way(node, value, path) for way in ways))
         count = 0
-        for misfit in found:
-            count += 1
-            yield misfit
+        with self._level:
+            for misfit in found:
+                count += 1
+                yield misfit
         if not count:
             yield from self._explain_rest(node, value, path)
 
@@ -127,7 +132,7 @@ class _Explainer:
             elif key == "oneOf" and fitting > 1:
                 yield Misfit(path, "wrong", _SEVERAL_FIT)
         if "not" in node and fits(node["not"], value):
-            refused = json.dumps(node["not"], separators=(",", ":"), default=str)
+            refused = dump_json(node["not"], MAX_WRAPPED, separators=(",", ":"), default=str)
             yield Misfit(path, "wrong", f"{refused:.150} is not allowed for it")
 
     def _explain_inside(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:

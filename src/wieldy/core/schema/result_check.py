@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import to_text
+from wieldy.core.bounded_json import check_depth, parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidResult
 from wieldy.core.run import Handler, Run
@@ -47,7 +47,7 @@ class Promise:
             if self._check.fits(structured):
                 return None
             path, _, message = next(find_misfits(self._check, structured), _UNTOLD)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return f"it can't be checked ({_first_line(error)})"
         place = [str(step) for step in path][1 if self.wrapped else 0 :]
         where = f"at {'/'.join(place)[:_LONGEST]}: " if place else ""
@@ -72,10 +72,8 @@ def plain_data(value: Any) -> Any:
     """A value as JSON data; `ValueError` if it can't be JSON."""
     if isinstance(value, str):
         return value
-    try:
-        return parse_json(to_text(value))
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    check_depth(value)
+    return parse_json(to_text(value))
 
 
 async def check_results(run: Run, proceed: Handler) -> Outcome:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from wieldy.core.bounded_json import check_depth
+
 from .bounded_keywords import (
     PATTERN,
     PLACE,
@@ -65,6 +67,7 @@ class SchemaCheck:
     """
 
     def __init__(self, schema: Node) -> None:
+        check_depth(schema)
         self.graph = SchemaGraph(schema)
         self.graph.check()
         check_patterns(self.graph.parts)
@@ -148,7 +151,7 @@ class SchemaCheck:
                 keywords=keywords,
                 pattern_options=pattern_options(),
             )
-        except (RecursionError, jsonschema_rs.ReferencingError) as error:
+        except jsonschema_rs.ReferencingError as error:
             raise SchemaRefused(str(error)) from error
 
     def _next_nodes(self, node: Node) -> list[Node]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urljoin
 
+from wieldy.core.bounded_json import NestedTooDeep, check_depth
+
 MOST_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.
 _DEEPEST = 50
@@ -325,7 +327,8 @@ def find_input_fault(schema: Any) -> str | None:
     ):
         return 'input_schema must be a dict with "type": "object", and its "properties" a dict'
     try:
+        check_depth(schema)
         SchemaGraph(schema).check()
-    except SchemaRefused as error:
+    except (NestedTooDeep, SchemaRefused) as error:
         return f"its input schema can't be used: {error}"
     return None

@@ -1,12 +1,13 @@
 """Secret values, and covering them in text and data."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from wieldy.core.bounded_json import dump_json
 
 MASK = "**********"
 
@@ -79,8 +80,8 @@ def secret_forms(secret: str) -> set[str]:
         return set()
     return {
         secret,
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
+        dump_json(secret)[1:-1],
+        dump_json(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
         quote(secret, errors="surrogatepass"),
         quote(secret, safe="", errors="surrogatepass"),

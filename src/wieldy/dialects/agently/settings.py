@@ -1,6 +1,5 @@
 """Settings under the names that Agently's users know."""
 
-import json
 import os
 import re
 import tomllib
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from wieldy.agent.settings import Settings
+from wieldy.core.bounded_json import bound_reader, parse_json
 
 DocumentKind = Literal["json_file", "yaml_file", "toml_file", "json", "yaml", "toml"]
 REQUESTER = "plugins.ModelRequester.OpenAICompatible"
@@ -105,9 +105,9 @@ def default_settings() -> AgentlySettings:
 
 def _read_document(kind: str, text: str) -> Any:
     if kind == "toml":
-        return tomllib.loads(text)
+        return bound_reader(tomllib.loads, text)
     if kind == "json":
-        return json.loads(text)
+        return parse_json(text)
     # The YAML library is an extra, so it is loaded only when YAML is read.
     from wieldy.agent.prompt_document import parse_yaml  # noqa: PLC0415
 

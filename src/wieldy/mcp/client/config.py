@@ -1,6 +1,5 @@
 """Read `mcpServers` configurations of Claude Desktop, Cursor and VS Code."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import InvalidSource
 
 from .server_source import TRANSPORTS, Address, Command, Source
@@ -23,8 +23,8 @@ def read_file(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         # The second pass removes commas that a comment separated from their bracket.
-        found = json.loads(_strict_json(_strict_json(text)))
-    except (OSError, ValueError, RecursionError) as error:
+        found = parse_json(_strict_json(_strict_json(text)))
+    except (OSError, ValueError) as error:
         raise InvalidSource(str(path), f"it can't be read: {error}") from None
     if not isinstance(found, dict):
         raise InvalidSource(str(path), 'it holds no object with "mcpServers"')

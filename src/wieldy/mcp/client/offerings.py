@@ -1,7 +1,6 @@
 """What a server offers besides tools: its resources, templates and prompts, read on first need."""
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -13,6 +12,7 @@ from mcp.client import Client
 from mcp.shared.uri_template import UriTemplate
 from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import WieldyError, describe_exception
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.visible_text import visible_line
@@ -144,9 +144,9 @@ class Offerings:
         try:
             shape = model.model_validate(item, by_name=False)
             found = shape.model_dump(by_alias=True, mode="json", exclude_none=True)
-            size = len(json.dumps(found))
+            size = len(dump_json(found, MAX_WRAPPED))
             _check_item(kind, found, found[key], size)
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             self._note(f"{kind}: {_label_item(item, key, len(kept))}", _error_reason(error))
             return 0
         if found[key] in kept:

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from .raw_requests import ask_raw, first_error
 
 MOST_PAGES = 1000
-# The SDK raises these for a page that breaks the protocol or has unexpected data.
+# The SDK raises these for a page that breaks the protocol or has unexpected data: its readers
+# have no bound of their own where the server is in this process.
 _UNREADABLE = (ValidationError, AttributeError, KeyError, TypeError, RecursionError)
 
 

@@ -1,7 +1,6 @@
 """The function of a tool that a server runs."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
 
@@ -13,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from wieldy.core.arguments.argument_errors import plain_message
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
@@ -266,7 +266,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
         if home.is_closed() or next(numbers, None) is None:
             return
         data = said.data
-        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        text = data if isinstance(data, str) else dump_json(data, ensure_ascii=False)
         # Secrets are masked before the text is cut, because half a secret is not recognised.
         text = redact_text(text, run.secrets)
         if len(text) > _LONGEST_MESSAGE:

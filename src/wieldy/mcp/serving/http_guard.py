@@ -1,13 +1,14 @@
 """Check every request to the web application: its sender, and the size of its body."""
 
 import asyncio
-import json
 from math import ceil
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from starlette.authentication import AuthCredentials
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wieldy.core.bounded_json import dump_json
 
 from .access import Access
 from .callers import IdentifiedUser, Identity
@@ -144,7 +145,7 @@ def answer_refusal(refusal: Refusal, challenge: str, path: str = "") -> Response
     if path.startswith("/api/") or path in _SIGNING:
         code, hint = _CODES.get(refusal.status, ("refused", "Look at the settings of the server."))
         told = {"code": code, "message": refusal.message, "hint": hint, "details": {}}
-    body = json.dumps({"error": told})
+    body = dump_json({"error": told})
     return Response(body, refusal.status, headers, "application/json")
 
 

@@ -1,12 +1,12 @@
 """Questions about a waiting call to the client's user, as requests to the client."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_types import ClientCapabilities
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.secrets.credential import argument_secrets, sent_secrets
 from wieldy.core.secrets.secret import redact_data
@@ -38,12 +38,12 @@ class Question:
     def to_state(self) -> str:
         """The question as text, which is sealed, sent to the client and returned by it."""
         asked = dict(self.requests)
-        return json.dumps([self.kind, self.call_id, self.tool, asked, self.around])
+        return dump_json([self.kind, self.call_id, self.tool, asked, self.around], MAX_WRAPPED)
 
     @classmethod
     def from_state(cls, state: str) -> "Question":
         """The question of a state. The state can be trusted, because its seal was checked."""
-        return cls(*json.loads(state))
+        return cls(*parse_json(state, MAX_WRAPPED))
 
     @property
     def asked_by(self) -> str:

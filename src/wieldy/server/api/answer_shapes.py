@@ -2,15 +2,15 @@
 
 import base64
 import binascii
-import json
 import math
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json, parse_json
+
 _SHOWN = 20_000
-_DEEPEST = 100
 
 
 def clean_text(value: Any) -> Any:
@@ -26,7 +26,7 @@ def clean_json(value: Any) -> Any:
 
 
 def _clean(value: Any, depth: int) -> Any:
-    if depth > _DEEPEST:
+    if depth >= MAX_DEPTH and isinstance(value, dict | list | tuple):
         return "(nested too deep to show)"
     if isinstance(value, dict):
         return {clean_text(str(key)): _clean(each, depth + 1) for key, each in value.items()}
@@ -103,22 +103,22 @@ def _write_long(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (RecursionError, TypeError, ValueError):
-        return json.dumps(clean_json(value), ensure_ascii=False)
+        return dump_json(value, MAX_WRAPPED, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return dump_json(clean_json(value), MAX_WRAPPED, ensure_ascii=False)
 
 
 def make_cursor(*place: Any) -> str:
     """The place where a page ends, as text for a URL."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(dump_json(place).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, kinds: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The place in a cursor whose parts have these types, or None if it is no such cursor."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (ValueError, binascii.Error, RecursionError):
+        place = parse_json(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
         return None
     if not isinstance(place, list) or len(place) != len(kinds):
         return None

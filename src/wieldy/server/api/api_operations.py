@@ -1,7 +1,6 @@
 """One operation of the API: what it takes and gives, who may ask for it, and how it runs."""
 
 import asyncio
-import json
 import logging
 import math
 import time
@@ -14,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Scope as CallScope
 from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
@@ -287,7 +287,7 @@ def write_answer(
     """The JSON answer with this body."""
     plain = body.model_dump(mode="json") if isinstance(body, BaseModel) else body
     more = {**ANSWER_HEADERS, **(headers or {})}
-    return Response(json.dumps(plain), status, more, "application/json")
+    return Response(dump_json(plain, MAX_WRAPPED), status, more, "application/json")
 
 
 def _read_query(request: Request, model: type[Input]) -> Input:

@@ -1,11 +1,11 @@
 """Parts of a call as they are: each block, and its arguments and result, of any size."""
 
-import json
 from typing import Any
 
 from starlette.responses import Response
 
 from wieldy.core.block import Audio, Block, Image, Resource
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import clean_text
@@ -68,9 +68,5 @@ def _read_bytes(block: Block) -> bytes:
 
 
 def _write_json(entry: Entry, value: Any) -> bytes:
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except RecursionError:
-        # It is nested as deep as the store reads it, and a little deeper than it can be written.
-        text = json.dumps("(nested too deep to write)")
+    text = dump_json(value, MAX_WRAPPED, ensure_ascii=False, default=str)
     return str(clean_text(text)).encode()

@@ -1,10 +1,10 @@
 """A call as the API shows it: in a list, and in full."""
 
-import json
 from typing import Any, Literal
 
 from pydantic import Field
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Decision, Outcome
 from wieldy.core.choices import CallState
 from wieldy.store.ledger_entry import Entry
@@ -137,7 +137,7 @@ def read_value(outcome: Outcome) -> Any:
     if isinstance(outcome.value, str):
         return outcome.text
     try:
-        return json.loads(outcome.text)
+        return parse_json(outcome.text)
     except ValueError:
         return outcome.text
 

@@ -1,7 +1,6 @@
 """Server-sent events: calls and pending calls as they change."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
+
+from wieldy.core.bounded_json import dump_json
 
 from .answer_shapes import Input
 from .api_operations import ApiBox, Asked, operation
@@ -139,7 +140,7 @@ class EventStream:
         if self._place is not None:
             missed = await self._hub.find_missed(self._place)
             if missed is None:
-                told = json.dumps({"reason": "Too much has changed. List the calls again."})
+                told = dump_json({"reason": "Too much has changed. List the calls again."})
                 await _put(send, f"id: {self._hub.place}\nevent: reset\ndata: {told}\n\n")
             else:
                 await self._send_all(send, missed)

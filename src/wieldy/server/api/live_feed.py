@@ -1,7 +1,6 @@
 """What running calls show: their progress and output, passed on a few times a second."""
 
 import asyncio
-import json
 import math
 import threading
 from collections import OrderedDict
@@ -10,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from wieldy.core.block import Block, Notice, Progress, RepeatingText, Text
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Call
 
 from .answer_shapes import clean_text
@@ -98,7 +98,7 @@ class _Showing:
         scope = self.call.scope
         told = {"call_id": clean_text(self.call.id), "tool": clean_text(self.call.tool), **facts}
         # Line breaks are escaped in JSON, so that the data is one line.
-        return LiveEvent(self.call.id, scope.caller, kind, json.dumps(told))
+        return LiveEvent(self.call.id, scope.caller, kind, dump_json(told, MAX_WRAPPED))
 
 
 class LiveFeed:

@@ -1,10 +1,10 @@
 """Webhooks and the messages to them: which there are, what became of each, try and retry."""
 
-import json
 import re
 
 from pydantic import Field
 
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.choices import DeliveryState, EventKind
 from wieldy.core.errors import NotKept
 from wieldy.store.outbox.outbox import Delivery
@@ -140,7 +140,7 @@ async def list_deliveries(asked: Asked) -> DeliveryPage:
 async def get_delivery(asked: Asked) -> DeliveryDetail:
     """Read one message, with what it says."""
     found = await _find(asked)
-    return DeliveryDetail(**_describe(found).model_dump(), body=json.loads(found.body))
+    return DeliveryDetail(**_describe(found).model_dump(), body=parse_json(found.body, MAX_WRAPPED))
 
 
 @operation(

@@ -1,6 +1,5 @@
 """Read a gateway's file, and tell every mistake in it with its line and what to do."""
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
+from wieldy.core.bounded_json import NestedTooDeep, bound_reader, dump_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 from wieldy.core.permission.rules import Verdict, make_rule
@@ -105,12 +105,12 @@ def read_gateway(path: Path) -> GatewayFile:
 def check_text(text: str) -> GatewayFile | list[Mistake]:
     """What the text of a file says, or every mistake in it by line."""
     try:
-        data = tomllib.loads(text)
+        data = bound_reader(tomllib.loads, text)
         lines = find_lines(text)
     except tomllib.TOMLDecodeError as error:
         return [_read_syntax_error(str(error))]
-    except RecursionError:
-        return [Mistake(1, "the file", "is nested too deeply")]
+    except NestedTooDeep as error:
+        return [Mistake(1, "the file", f"is {error}")]
     try:
         read = GatewayFile.model_validate(data)
     except ValidationError as error:
@@ -123,7 +123,7 @@ def check_text(text: str) -> GatewayFile | list[Mistake]:
 def write_schema() -> str:
     """The JSON Schema of the file, which editors use to complete and check it."""
     schema = GatewayFile.model_json_schema(by_alias=True)
-    return json.dumps(
+    return dump_json(
         {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2
     )
 

@@ -1,6 +1,5 @@
 """Sign in by a link that works once, and out again: the session is a cookie of the browser."""
 
-import json
 from collections.abc import Awaitable
 from typing import Any
 
@@ -8,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import StoreError
 from wieldy.mcp.serving.cookie_sessions import (
     comes_from_same_origin,
@@ -94,8 +94,8 @@ def _check_origin(request: Request) -> None:
 
 async def _read_key(request: Request) -> str:
     try:
-        sent: Any = json.loads(await request.body())
-    except (ValueError, RecursionError):
+        sent: Any = parse_json(await request.body())
+    except ValueError:
         sent = None
     key = sent.get("key") if isinstance(sent, dict) else None
     if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:

@@ -125,5 +125,6 @@ class OAuthIssuer:
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            # PyJWT reads the JSON in a token without a bound.
             return None
         return claims

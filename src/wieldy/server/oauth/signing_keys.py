@@ -1,7 +1,6 @@
 """The keys with which an issuer signs its tokens, fetched and kept for a while."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import ServiceError, WieldyError
 from wieldy.core.network.http_client import Client
 
@@ -83,7 +83,7 @@ class SigningKeys:
         try:
             self._keys, self._fetched_at = await self._fetch_keys(), time.monotonic()
             self._failure = "it has none"
-        except (ServiceError, ValueError, RecursionError) as error:
+        except (ServiceError, ValueError) as error:
             self._failure = str(error)
 
     async def _fetch_keys(self) -> Mapping[str | None, SigningKey]:
@@ -122,7 +122,7 @@ class SigningKeys:
 
     async def _fetch_object(self, address: str) -> dict[str, Any]:
         response = await self._client.fetch(address, _LARGEST)
-        found = json.loads(response.content)
+        found = parse_json(response.content)
         if not isinstance(found, dict):
             raise ValueError(f"{address} is no JSON object")
         return found

@@ -1,10 +1,10 @@
 """The body of a message: what happened, with ids to ask for the rest, and never large."""
 
-import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.server.api.answer_shapes import clean_json
 from wieldy.server.api.call_shapes import describe_call
 from wieldy.server.api.path_parts import write_part
@@ -26,7 +26,11 @@ def make_message(event: OutboxEvent) -> str:
     Secrets are covered as the API covers them. What is too large is left out: whoever needs it
     asks the API for it, by its id.
     """
-    data = json.loads(event.facts) if event.facts is not None else _describe_call_event(event)
+    data = (
+        parse_json(event.facts, MAX_WRAPPED)
+        if event.facts is not None
+        else _describe_call_event(event)
+    )
     data = _shorten(clean_json({"tool": event.tool, **data}))
     brief = {key: data[key] for key in _IDS if key in data}
     without = data | {"arguments": None, "arguments_whole": False} if "arguments" in data else data
@@ -60,7 +64,7 @@ def _describe_entry(kind: str, entry: Entry) -> dict[str, Any]:
     facts: dict[str, Any] = {"call": describe_call(entry).model_dump(mode="json")}
     if kind == "call.pending":
         arguments = clean_json(entry.call.arguments)
-        fits = len(json.dumps(arguments, ensure_ascii=False)) <= _LARGEST_ARGUMENTS
+        fits = len(dump_json(arguments, MAX_WRAPPED, ensure_ascii=False)) <= _LARGEST_ARGUMENTS
         facts["arguments"] = arguments if fits else None
         facts["arguments_whole"] = fits and not entry.partial
     return facts
@@ -83,4 +87,4 @@ def _shorten_value(value: Any) -> Any:
 def _write(kind: str, at: float, data: dict[str, Any]) -> str:
     moment = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
     body = {"type": kind, "timestamp": moment, "data": data}
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return dump_json(body, MAX_WRAPPED, ensure_ascii=False, separators=(",", ":"))

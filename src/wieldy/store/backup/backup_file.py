@@ -7,7 +7,6 @@ SHA-256 of all lines before it, so that a file that was cut or changed is notice
 
 import errno
 import hashlib
-import json
 import os
 import secrets
 import time
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.errors import WieldyError
 
 FORMAT = 1
@@ -60,7 +60,7 @@ class BackupWriter:
         self._put({"rows": self.rows, "sha256": self._digest.hexdigest()})
 
     def _put(self, content: object) -> None:
-        line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+        line = dump_json(content, MAX_WRAPPED, separators=(",", ":")).encode() + b"\n"
         self._digest.update(line)
         self._file.write(line)
 
@@ -164,8 +164,8 @@ class BackupReader:
 
     def _parse(self, line: bytes) -> Any:
         try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
+            content = parse_json(line, MAX_WRAPPED)
+        except ValueError:
             raise BackupError(self.path, _CHANGED) from None
         if isinstance(content, list) or _is_line(content):
             return content

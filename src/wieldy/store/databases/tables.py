@@ -1,7 +1,6 @@
 """The tables of a store, the same on SQLite and PostgreSQL."""
 
 import base64
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy import Text as SqlText
 from sqlalchemy.types import TypeEngine
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.core.choices import ENDED_STATES
 
 metadata = MetaData()
@@ -72,7 +72,7 @@ def unpack(stored: str) -> str:
     try:
         if stored.startswith(_PACKED):
             return base64.b85decode(stored[len(_PACKED) :]).decode("utf-8", "surrogatepass")
-        text: str = json.loads(stored[1:])
+        text: str = parse_json(stored[1:])
     except ValueError:
         # The text was not packed by us; one damaged column must not hide the rest.
         return stored

@@ -2,7 +2,6 @@
 
 import fnmatch
 import hashlib
-import json
 import re
 import uuid
 from collections.abc import Collection, Iterable
@@ -13,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.store.databases.prepared_statements import insert_or_update
 from wieldy.store.databases.tables import (
     IS_UNSENT,
@@ -63,7 +63,7 @@ def read_subscriptions(connection: Connection) -> list[Subscription]:
     rows = connection.execute(select(webhooks).order_by(webhooks.c.name))
     return [
         Subscription(
-            row.name, frozenset(json.loads(row.events)), row.tools, row.mark, row.stopped_at
+            row.name, frozenset(parse_json(row.events)), row.tools, row.mark, row.stopped_at
         )
         for row in rows
     ]
@@ -76,7 +76,7 @@ def subscribe(connection: Connection, wanted: Iterable[Subscription]) -> None:
     """
     now = shared_clock(connection)
     for each in wanted:
-        said = {"events": json.dumps(sorted(each.events)), "tools": each.tools, "mark": each.mark}
+        said = {"events": dump_json(sorted(each.events)), "tools": each.tools, "mark": each.mark}
         moved = webhooks.c.name == each.name, webhooks.c.mark != each.mark
         connection.execute(update(webhooks).where(*moved).values(stopped_at=None))
         row = {"name": each.name, "seen_at": now, **said}
@@ -140,7 +140,9 @@ def note_tool(connection: Connection, tool: str, fingerprint: str, facts: dict[s
     )
     if connection.execute(noted.returning(changed_tools.c.key)).first() is not None:
         event = {"id": uuid.uuid4().hex, "kind": "tool.changed", "at": now, "tool": tool}
-        connection.execute(insert(outbox_events).values(**event, facts=json.dumps(facts)))
+        connection.execute(
+            insert(outbox_events).values(**event, facts=dump_json(facts, MAX_WRAPPED))
+        )
 
 
 def read_changed_tools(connection: Connection) -> dict[str, str]:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from wieldy.core.bounded_json import parse_json
 from wieldy.execution.process_tree import kill_marked
 
 from .sandbox_errors import SandboxUnavailable
@@ -243,7 +244,7 @@ def exit_code(report: Mapping[str, Any], sandboxed: bool) -> int | None:
         return 128 - status if status is not None and status < 0 else status
     for line in report["said"].splitlines():
         with suppress(ValueError):
-            said = json.loads(line)
+            said = parse_json(line)
             if "exit-code" in said:
                 return int(said["exit-code"])
     return None

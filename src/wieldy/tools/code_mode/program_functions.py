@@ -117,6 +117,6 @@ def _want_call(name: str, tool: Tool, /, *args: Any, **named: Any) -> WantedCall
         raise TypeError(f"{name}() got more than one value for {', '.join(sorted(twice))}")
     try:
         values = {own.get(key, key): plain_value(value) for key, value in (given | named).items()}
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{name}() got a value that can't be sent: {error}") from None
     return WantedCall(tool.name, values)

@@ -7,11 +7,10 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from wieldy.core.block import Image, Text, join_text
+from wieldy.core.bounded_json import MAX_DEPTH, NestedTooDeep
 from wieldy.core.call import Outcome
 from wieldy.store.row_values import from_column, to_column
 
-_DEEPEST = 200
-_TOO_DEEP = f"it is nested more than {_DEEPEST} deep"
 # Python refuses to write longer numbers in decimal.
 _MOST_BITS = 10_000
 _PLAIN = (bool, float, type(None))
@@ -54,13 +53,13 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     Raises:
         ValueError: It is nested too deeply.
     """
-    if depth > _DEEPEST:
-        raise ValueError(_TOO_DEEP)
     if type(value) is str or isinstance(value, _PLAIN):
         return value
     if isinstance(value, int):
         bits = value.bit_length()
         return value if bits <= _MOST_BITS else f"[an integer of {bits:,} bits]"
+    if depth >= MAX_DEPTH:
+        raise NestedTooDeep
     if isinstance(value, Mapping):
         return {_plain_key(key): plain_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -93,10 +92,10 @@ def _plain_key(key: Any) -> str:
 
 
 def _clean_value(value: Any, depth: int = 0) -> Any:
-    if depth > _DEEPEST:
-        raise ValueError(_TOO_DEEP)
     if type(value) is str:
         return replace_surrogates(value)
+    if depth >= MAX_DEPTH and type(value) in (dict, list):
+        raise NestedTooDeep
     if type(value) is dict:
         return {
             replace_surrogates(key): _clean_value(item, depth + 1) for key, item in value.items()

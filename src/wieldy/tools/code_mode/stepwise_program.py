@@ -344,7 +344,7 @@ class Program:
     def _read(self, snapshot: MontyComplete) -> Any:
         try:
             value = plain_value(snapshot.output)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self._stop(f"its last value can't be shown: {error}") from None
         if isinstance(value, str) and value.startswith("<coroutine"):
             raise self._stop("its last value is not awaited: write `await` before it")

@@ -1,11 +1,11 @@
 """Read `SKILL.md`: front matter that says what a skill is for, then its instructions."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.visible_text import visible_line
 
@@ -131,5 +131,5 @@ def _quote_entry(entry: str, read: Callable[[str], Any]) -> str:
         read(entry)
     except ValueError:
         if colon and _KEY.match(key):
-            return f"{key}: {json.dumps(' '.join(value.split()))}\n"
+            return f"{key}: {dump_json(' '.join(value.split()))}\n"
     return entry

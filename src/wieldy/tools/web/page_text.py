@@ -1,6 +1,5 @@
 """Turn a downloaded document into text for a model: HTML, PDF, JSON and plain text."""
 
-import json
 import math
 import re
 import time
@@ -8,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import ServiceError
 
 from .page_charset import decode_page
@@ -73,6 +73,7 @@ def read_page(
     except ServiceError:
         raise
     except RecursionError as error:
+        # The readers of documents are not ours, and end where the stack does.
         raise ServiceError(f"the {kind} document is nested too deeply to be read") from error
     except Exception as error:
         # A broken document breaks the libraries that read it in many ways.
@@ -194,9 +195,9 @@ def _read_json(content: bytes, charset: str | None, url: str, most: int, end: fl
     try:
         # Such as it is where indenting it would only make it longer than what is shown.
         shown = (
-            text if len(text) > most else json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+            text if len(text) > most else dump_json(parse_json(text), indent=2, ensure_ascii=False)
         )
-    except (ValueError, RecursionError):
+    except ValueError:
         shown = text
     return PageText("", shown, "json")
 

@@ -1,11 +1,11 @@
 """Services that search the web: Bocha, SearXNG, Brave and Tavily, each by its own HTTP API."""
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse, url_origin
 from wieldy.core.secrets.secret import Secret, reveal_secret
@@ -56,13 +56,13 @@ class _Service:
         if response.status != 200:
             raise _refusal(self.name, response)
         try:
-            return json.loads(response.content)
+            return parse_json(response.content)
         except ValueError:
             raise ServiceError(f"{self.name} answered with something that is not JSON") from None
 
     async def _post(self, body: Mapping[str, Any], private: Mapping[str, str]) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        content = json.dumps(body).encode()
+        content = dump_json(body).encode()
         return await self._ask(HttpRequest("POST", self._url, headers, content, private))
 
     async def _get(self, query: Mapping[str, Any], private: Mapping[str, str] | None = None) -> Any:

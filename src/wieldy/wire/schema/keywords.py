@@ -1,12 +1,12 @@
 """Keep the keywords that a target supports, and put the others into the description."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import describe_schema, resolve_reference
+from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 
 from .schema_facts import ANNOTATIONS, SILENT, SPEAKS_OF, properties_of
 from .target import Target
@@ -100,7 +100,7 @@ class Keywords:
             return {name: math.floor(value) + 1 if step > 0 else math.ceil(value) - 1}
         self._drop_keyword(path, key)
         if not isinstance(value, dict | list):
-            notes.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
+            notes.append(f"{key}: {dump_json(value, MAX_WRAPPED, ensure_ascii=False)}")
         if key == "minItems" and self.target.most_min_items is not None:
             return {key: self.target.most_min_items}
         return {}
@@ -171,4 +171,4 @@ def _as_text(value: Any) -> str:
 
 
 def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return dump_json(value, MAX_WRAPPED, ensure_ascii=False, default=str)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
-from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.bounded_json import LevelCount, NestedTooDeep, parse_json
 from wieldy.core.tool import Tool
 from wieldy.wire.loose_fields import as_list
 
@@ -29,6 +29,8 @@ from .schema_facts import (
 _NOT_JSON: Any = object()
 # Lifting blocks the event loop, so its work is limited to a fraction of a second.
 _MOST_STEPS = 60_000
+# A level of a value takes two steps where the schema has a union for it.
+_DEEPEST = 150
 
 
 def lift_arguments(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def lift_value(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
     """Arguments lifted for a schema that does not belong to a tool."""
     try:
         lifted = _Lifting(schema).object(dict(arguments), schema)
-    except (RecursionError, _TooMuch):
+    except (NestedTooDeep, _TooMuch):
         return dict(arguments)
     return lifted if isinstance(lifted, dict) else dict(arguments)
 
@@ -53,6 +55,7 @@ class _Lifting:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.left = _MOST_STEPS
+        self.level = LevelCount(_DEEPEST)
         self.named = True
         self.accepted: Accepted = {}
         self.fitting: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
@@ -69,26 +72,29 @@ class _Lifting:
 
     def value(self, value: Any, schema: Any, taken: bool = False) -> Any:
         """A value converted for a schema. If text is `taken`, a string stays a string."""
-        self.spend(1)
-        schema = resolve_reference(schema, self.root)
-        for key in ("anyOf", "oneOf"):
-            if isinstance(schema.get(key), list):
-                return self.choice(value, schema[key], taken)
-        if _is_marked(value) and JSON_TEXT not in properties_of(schema):
-            return self.unmarked(value, schema, taken)
-        for part in as_list(schema.get("allOf")):
-            # The parts of an `allOf` describe the same value, so their statements are combined.
-            if not isinstance(value, dict | list) or _is_choice(resolve_reference(part, self.root)):
-                value = self.value(value, part, taken)
-        if isinstance(value, dict):
-            return self.object(value, schema)
-        if isinstance(value, list):
-            return self.array(value, schema)
-        if isinstance(value, str):
-            return self.text(value, schema, taken)
-        if isinstance(value, float) and value.is_integer() and "integer" in types_of(schema):
-            return int(value)
-        return value
+        with self.level:
+            self.spend(1)
+            schema = resolve_reference(schema, self.root)
+            for key in ("anyOf", "oneOf"):
+                if isinstance(schema.get(key), list):
+                    return self.choice(value, schema[key], taken)
+            if _is_marked(value) and JSON_TEXT not in properties_of(schema):
+                return self.unmarked(value, schema, taken)
+            for part in as_list(schema.get("allOf")):
+                # The parts of an `allOf` describe the same value, so they are combined.
+                if not isinstance(value, dict | list) or _is_choice(
+                    resolve_reference(part, self.root)
+                ):
+                    value = self.value(value, part, taken)
+            if isinstance(value, dict):
+                return self.object(value, schema)
+            if isinstance(value, list):
+                return self.array(value, schema)
+            if isinstance(value, str):
+                return self.text(value, schema, taken)
+            if isinstance(value, float) and value.is_integer() and "integer" in types_of(schema):
+                return int(value)
+            return value
 
     def choice(self, value: Any, members: list[Any], taken: bool) -> Any:
         """A value converted for the first member of a union that it fits."""
@@ -162,7 +168,8 @@ class _Lifting:
             self.spend(1)
             # A schema that refers to itself adds no condition, so the answer in a cycle is yes.
             self.fitting[key] = (True, schema, value)
-            self.fitting[key] = (self._is_shaped(value, schema), schema, value)
+            with self.level:
+                self.fitting[key] = (self._is_shaped(value, schema), schema, value)
         return self.fitting[key][0]
 
     def _is_shaped(self, value: Any, schema: Mapping[str, Any]) -> bool:
@@ -278,7 +285,7 @@ def _decode_json(text: Any) -> Any:
         return _NOT_JSON
     try:
         return parse_json(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return _NOT_JSON
 
 

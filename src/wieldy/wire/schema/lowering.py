@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from wieldy.core.bounded_json import NestedTooDeep, check_depth
+
 from .merging import Schema, flatten_union
 from .provider_limits import openai_strict_faults
 from .sanitize import sanitize_schema
@@ -32,9 +34,10 @@ def lower_schema(schema: Mapping[str, Any], provider: str, strict: bool = False)
     target = target_of(provider, strict)
     changes: list[SchemaChange] = []
     try:
+        check_depth(schema)
         lowered = _lower_once(sanitize_schema(schema, changes), provider, target)
-    except RecursionError:
-        change = SchemaChange("", "schema", "became any object", "it is nested too deep", True)
+    except NestedTooDeep as error:
+        change = SchemaChange("", "schema", "became any object", f"it is {error}", True)
         return Lowered({"type": "object", "properties": {}}, (change,))
     return replace(lowered, changes=(*lowered.changes, *dict.fromkeys(changes)))
 

@@ -1,10 +1,10 @@
 """Merge the parts of a schema: `allOf`, references with other keywords, unions at the top."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json
 
 from .schema_facts import ANNOTATIONS, properties_of, required_of, types_of
 
@@ -67,11 +67,13 @@ def distinct(schemas: Iterable[Any]) -> list[Any]:
     """The different schemas, in the order of their first occurrence."""
     found: dict[str, Any] = {}
     for each in schemas:
-        found.setdefault(json.dumps(each, sort_keys=True, default=repr), each)
+        found.setdefault(dump_json(each, MAX_WRAPPED, sort_keys=True, default=repr), each)
     return list(found.values())
 
 
-def _fold_all(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[int]) -> Schema:
+def _fold_all(
+    schema: Any, root: Mapping[str, Any], lost: list[str], left: list[int], depth: int = 0
+) -> Schema:
     if not isinstance(schema, Mapping):
         return {}
     parts: list[Any] = []
@@ -83,10 +85,10 @@ def _fold_all(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[
     for part in parts:
         # A part may refer to the whole schema, or to another part many times.
         left[0] -= 1
-        if left[0] < 0:
+        if left[0] < 0 or depth >= MAX_DEPTH:
             lost.append("allOf")
             break
-        rest = join_schemas(rest, _fold_all(part, root, lost, left), lost)
+        rest = join_schemas(rest, _fold_all(part, root, lost, left, depth + 1), lost)
     return rest
 
 

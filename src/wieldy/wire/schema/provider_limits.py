@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wieldy.core.bounded_json import MAX_DEPTH
+
 from .schema_facts import inner_schemas
 
 MOST_TOOLS = {"openai": 128, "openai-responses": 128, "gemini": 128, "gemini-openapi": 128}
@@ -78,16 +80,16 @@ def _count_levels(schema: Mapping[str, Any]) -> int:
     definitions = schema.get("$defs") or {}
     known: dict[str, int] = {}
 
-    def depth(here: Any) -> int:
-        if not isinstance(here, Mapping):
+    def depth(here: Any, steps: int = 0) -> int:
+        if not isinstance(here, Mapping) or steps > MAX_DEPTH:
             return 0
         name = str(here.get("$ref", "")).removeprefix("#/$defs/")
         if name and name not in known:
             known[name] = 0
-            known[name] = depth(definitions.get(name))
+            known[name] = depth(definitions.get(name), steps + 1)
         if name:
             return known[name]
-        deepest = max((depth(inner) for inner in inner_schemas(here)), default=0)
+        deepest = max((depth(inner, steps + 1) for inner in inner_schemas(here)), default=0)
         return deepest + ("properties" in here)
 
     return depth(schema)

@@ -38,6 +38,8 @@ _SINGLE = frozenset({
     "items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties",
 })  # fmt: skip
+# How many unions may follow each other on the same value.
+_DEEPEST = 50
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_]+")
 
 # Cached answers by the identity of a schema and a type; each keeps its schema alive.
@@ -70,7 +72,11 @@ def kind_of(value: Any) -> str:
 
 
 def accepts_type(
-    schema: Any, kind: str, root: Mapping[str, Any], known: Accepted | None = None
+    schema: Any,
+    kind: str,
+    root: Mapping[str, Any],
+    known: Accepted | None = None,
+    depth: int = 0,
 ) -> bool:
     """Whether a schema accepts some value of a type, judged by types alone.
 
@@ -85,10 +91,9 @@ def accepts_type(
         # A cycle, or a schema that is nested too deeply, counts as accepting. The schema is kept
         # with the answer, so that no other object can get the same id.
         known[key] = (True, schema)
-        try:
-            known[key] = (_accepts_kind(schema, kind, root, known), schema)
-        except RecursionError:
+        if depth >= _DEEPEST:
             return True
+        known[key] = (_accepts_kind(schema, kind, root, known, depth + 1), schema)
     return known[key][0]
 
 
@@ -189,12 +194,12 @@ def _told_apart(schemas: list[Mapping[str, Any]], root: Mapping[str, Any]) -> bo
 
 
 def _accepts_kind(
-    schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], known: Accepted
+    schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], known: Accepted, depth: int
 ) -> bool:
     for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
         parts = schema.get(key)
         if isinstance(parts, list) and parts:
-            inside = (accepts_type(part, kind, root, known) for part in parts)
+            inside = (accepts_type(part, kind, root, known, depth) for part in parts)
             if not combined(inside):
                 return False
     if "const" in schema:

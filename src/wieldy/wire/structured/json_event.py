@@ -1,9 +1,10 @@
 """The events of streaming JSON, and the places in the document that they are about."""
 
-import json
 import re
 from itertools import islice
 from typing import Any, Literal
+
+from wieldy.core.bounded_json import dump_json
 
 Key = str | int
 
@@ -102,7 +103,7 @@ class JsonPlace:
             return f"[{key}]"
         if _PLAIN_KEY.fullmatch(key):
             return f".{key}"
-        return f"[{json.dumps(key, ensure_ascii=False)}]"
+        return f"[{dump_json(key, ensure_ascii=False)}]"
 
 
 def _join_pieces(known: str, pieces: list[str]) -> str:

@@ -1,11 +1,11 @@
 """Write calls as text, in each dialect that the text parser reads."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.choices import TextDialect
 
 from .call_dialects import dialect_named
@@ -46,7 +46,7 @@ def cdata(text: str) -> str:
 
 def scalar_text(value: Any) -> str:
     """A value as text: a string unchanged, any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else dump_json(value, ensure_ascii=False)
 
 
 def _without_tags(json_text: str) -> str:

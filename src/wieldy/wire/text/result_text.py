@@ -72,7 +72,7 @@ def _write_element(tag: str, value: Any) -> str:
 def _plain_value(value: Any) -> Any:
     try:
         return to_jsonable_python(value, fallback=to_text, bytes_mode="base64")
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return to_text(value)
 
 

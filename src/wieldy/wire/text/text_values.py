@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.bounded_json import check_text_depth
 
 Schema = Mapping[str, Any]
 
@@ -121,25 +122,21 @@ def declared_name(name: str, schema: Schema) -> str:
 
 def read_json_text(text: str) -> Any:
     """Read JSON; `ValueError` if the text is not JSON. NaN and too large numbers stay text."""
-    try:
-        return _DECODER.decode(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    check_text_depth(text)
+    return _DECODER.decode(text)
 
 
 def read_json_values(text: str) -> list[Any]:
     """Read consecutive JSON values; `ValueError` if there is anything else."""
+    check_text_depth(text)
     values: list[Any] = []
     at = 0
-    try:
-        while at < len(text):
-            if text[at].isspace():
-                at += 1
-                continue
-            value, at = _DECODER.raw_decode(text, at)
-            values.append(value)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        value, at = _DECODER.raw_decode(text, at)
+        values.append(value)
     return values
 
 

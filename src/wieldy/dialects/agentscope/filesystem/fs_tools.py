@@ -1,10 +1,10 @@
 """The file tools as functions; each is registered with its service as a preset."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.dialects.agentscope.tool_response import ToolResponse, text_response
 
 from .fs_errors import FileSystemError
@@ -126,5 +126,5 @@ async def _tell_result(work: Callable[[], Any]) -> ToolResponse:
         found = await asyncio.to_thread(work)
     except FileSystemError as error:
         return text_response(f"Error: {error}")
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    text = found if isinstance(found, str) else dump_json(found, ensure_ascii=False)
     return text_response(text)

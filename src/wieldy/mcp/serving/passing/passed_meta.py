@@ -1,11 +1,11 @@
 """The `_meta` that clients and servers send each other through us; what is ours stays ours."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
+from wieldy.core.bounded_json import dump_json
 from wieldy.core.outside.suspicious_text import LONGEST, Finding, find_suspicious
 
 # Keys that mean something to us, or to the protocol between two neighbours.
@@ -22,8 +22,8 @@ def foreign_meta(meta: Any) -> dict[str, Any]:
         return {}
     passed = {key: value for key, value in meta.items() if isinstance(key, str) and _may_pass(key)}
     try:
-        return passed if len(json.dumps(passed)) <= _LARGEST else {}
-    except (TypeError, ValueError, RecursionError):
+        return passed if len(dump_json(passed)) <= _LARGEST else {}
+    except (TypeError, ValueError):
         return {}
 
 
