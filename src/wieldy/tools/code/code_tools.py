@@ -17,7 +17,6 @@ from wieldy.tools.files.file_service import FileService
 from .code_result import CodeResult
 from .sandbox import Sandbox, SandboxKind
 from .sandbox_limits import SandboxLimits
-from .sandbox_root import interpreter_path
 from .workspace_run import run_in_workspace
 from .workspaces import Workspace, find_service, make_workspace
 
@@ -105,7 +104,7 @@ class CodeTools:
             code: the code
         """
         scripts = {"driver.py": _DRIVER.read_bytes(), "code.py": _encode("code", code)}
-        words = [interpreter_path(), "driver.py", "code.py"]
+        words = [self._sandbox.interpreter, "driver.py", "code.py"]
         return await self._run(words, scripts, context)
 
     async def run_shell(self, command: str, context: Context) -> CodeResult:

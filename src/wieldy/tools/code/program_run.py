@@ -37,6 +37,7 @@ main({control}, {parent})
 """
 # Stands for the handle on which bubblewrap reports, which only the keeper knows.
 STATUS_WORD = "{status}"
+_LINKER = "LD_LIBRARY_PATH"
 _CHUNK = 1 << 16
 # Output is shown at most so often.
 _PAUSE_SECONDS = 0.03
@@ -59,13 +60,17 @@ class ProgramFiles:
         self._bound[script_path(name)] = handle
         return script_path(name)
 
-    def arguments(self) -> list[str]:
-        """The arguments that make bubblewrap show the files, and apply the filter."""
-        for path, data in account_files().items():
-            self._bound[path] = self._hold("account", data)
+    def arguments(self, system: Mapping[str, str]) -> list[str]:
+        """The arguments that make bubblewrap show the files, and apply the filter.
+
+        Args:
+            system: The text of more files, which are the same for each program, by their paths.
+        """
+        for path, text in {**account_files(), **system}.items():
+            self._bound[path] = self._hold("system", os.fsencode(text))
         words = []
         for path, handle in self._bound.items():
-            words += ["--perms", "0444", "--ro-bind-data", str(handle), path]
+            words += ["--perms", "0555", "--ro-bind-data", str(handle), path]
         rules = make_filter()
         if rules is not None:
             words += ["--seccomp", str(self._hold("rules", rules))]
@@ -202,7 +207,8 @@ async def _start_keeper(control: int, handles: list[int]) -> asyncio.subprocess.
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         pass_fds=[control, *handles],
-        env={},
+        # Some interpreters don't start without it.
+        env={_LINKER: os.environ[_LINKER]} if _LINKER in os.environ else {},
         cwd="/",
         start_new_session=True,
     )

@@ -18,14 +18,13 @@ from .sandbox_host import (
     counts_by_namespace,
     find_bubblewrap,
 )
+from .sandbox_interpreter import Mount, host_interpreter, sandbox_interpreter
 from .sandbox_limits import ProgramEnd, SandboxLimits
 from .sandbox_root import (
     WORKSPACE,
-    Mount,
     bind_arguments,
     closing_arguments,
-    interpreter_mounts,
-    interpreter_path,
+    link_arguments,
     make_environment,
     memory_arguments,
     named_mounts,
@@ -76,7 +75,14 @@ class Sandbox:
         self.limits = limits or SandboxLimits()
         self._program = None if kind == "unprotected" else find_bubblewrap()
         self._forbids = self._program is not None and can_forbid_namespaces(self._program)
-        self._mounts = [*interpreter_mounts(), *named_mounts(readonly or {})]
+        walled = self._program is not None
+        self._interpreter = sandbox_interpreter() if walled else host_interpreter()
+        self._mounts = [*self._interpreter.mounts, *named_mounts(readonly or {})]
+
+    @property
+    def interpreter(self) -> str:
+        """The path by which a program finds this interpreter."""
+        return self._interpreter.path
 
     async def run(
         self,
@@ -111,7 +117,7 @@ class Sandbox:
             files = ProgramFiles(held, self._program is not None)
             entry = files.add(_ENTRY, _ENTRY_TEXT.read_bytes())
             places = {name: files.add(name, data) for name, data in (scripts or {}).items()}
-            inner = [interpreter_path(), "-I", "-S", entry]
+            inner = [self.interpreter, "-I", "-S", entry]
             inner += [json.dumps(self._system_limits(user))]
             inner += [places.get(word, word) for word in words]
             mounts = [*self._mounts, Mount(place, WORKSPACE, writable)]
@@ -133,11 +139,15 @@ class Sandbox:
                 "folder": None if outer else place,
                 "nice": _NICE,
                 "handles": files.handles,
-                "environment": {} if outer else {**make_environment(place), _MARK: mark},
+                "environment": {} if outer else self._environment(place, mark),
                 "mark": f"{_MARK}={mark}",
             }
             run = ProgramRun(plan, self.limits.output, files.handles, on_output)
             return await run.follow(held)
+
+    def _environment(self, home: str, mark: str) -> dict[str, str]:
+        """The environment of a program without walls, by which its processes are found."""
+        return {**make_environment(home, self._interpreter), _MARK: mark}
 
     def _prepare_folder(
         self, folder: str | os.PathLike[str], writable: bool
@@ -158,8 +168,9 @@ class Sandbox:
             words += ["--disable-userns"]
         # Paths that were named are mounted later, because they may lie in `/tmp`.
         words += [*memory_arguments(self._memory_files), *bind_arguments(mounts, staged)]
-        words += [*files.arguments(), *closing_arguments()]
-        for name, value in make_environment("/tmp").items():
+        words += link_arguments(self._interpreter)
+        words += [*files.arguments(self._interpreter.files), *closing_arguments()]
+        for name, value in make_environment("/tmp", self._interpreter).items():
             words += ["--setenv", name, value]
         return [*words, "--"]
 

@@ -5,27 +5,18 @@ in it, and of `/etc` only what the dynamic linker and the alternatives of Debian
 """
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+from .sandbox_interpreter import Interpreter, Mount
 
 WORKSPACE = "/workspace"
 _SCRIPTS = "/run/wieldy"
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
-_PASSWD = b"user:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
-_GROUP = b"user:x:1000:\nnogroup:x:65534:\n"
+_PASSWD = "user:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
+_GROUP = "user:x:1000:\nnogroup:x:65534:\n"
 # A machine with many processors would make libraries start more threads than are allowed.
 _THREADS = str(min(4, os.cpu_count() or 1))
-_OPEN_EVERYWHERE = frozenset(("/", "/home", "/root", "/etc", "/var", "/run", "/tmp"))
-
-
-class Mount(NamedTuple):
-    """Something of the host that appears in the sandbox."""
-
-    source: str
-    target: str
-    writable: bool = False
 
 
 def system_arguments() -> list[str]:
@@ -77,23 +68,6 @@ def staged_path(place: int) -> str:
     return f"/tmp/{place}"
 
 
-def interpreter_path() -> str:
-    """This interpreter, by a path without `..`: what that leaves out is not in the sandbox."""
-    return os.path.abspath(sys.executable)
-
-
-def interpreter_mounts() -> list[Mount]:
-    """The folders of this interpreter and its libraries, if they are not in `/usr`."""
-    program = os.path.dirname(os.path.dirname(os.path.realpath(sys.executable)))
-    found: list[Mount] = []
-    for prefix in dict.fromkeys((sys.base_prefix, program, sys.prefix)):
-        path = os.path.abspath(prefix)
-        within = path == "/usr" or path.startswith(("/usr/", "/nix/store/"))
-        if not within and path not in _OPEN_EVERYWHERE:
-            found.append(Mount(path, path))
-    return found
-
-
 def named_mounts(readonly: Mapping[str, str | os.PathLike[str]]) -> list[Mount]:
     """What a program names, after a check that it is there and hides nothing of the sandbox."""
     mounts = []
@@ -117,16 +91,23 @@ def script_path(name: str) -> str:
     return f"{_SCRIPTS}/{name}"
 
 
-def account_files() -> dict[str, bytes]:
+def account_files() -> dict[str, str]:
     """The files that give the user of the sandbox a name."""
     return {"/etc/passwd": _PASSWD, "/etc/group": _GROUP}
 
 
-def make_environment(home: str) -> dict[str, str]:
+def link_arguments(interpreter: Interpreter) -> Iterator[str]:
+    """The arguments that make the symbolic links of the interpreter."""
+    for path, target in interpreter.links.items():
+        yield from ("--symlink", target, path)
+
+
+def make_environment(home: str, interpreter: Interpreter) -> dict[str, str]:
     """The whole environment of a program."""
-    programs = os.path.dirname(interpreter_path())
+    linker = interpreter.libraries
     return {
-        "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
+        **({} if linker is None else {"LD_LIBRARY_PATH": linker}),
+        "PATH": ":".join([*interpreter.folders, "/usr/local/bin", "/usr/bin", "/bin"]),
         "HOME": home,
         "TMPDIR": home,
         "USER": "user",

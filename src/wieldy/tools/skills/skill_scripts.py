@@ -14,7 +14,6 @@ from wieldy.tools.code import CodeResult, Sandbox, SandboxLimits
 from wieldy.tools.code.code_tools import find_workspace
 from wieldy.tools.code.folder_usage import remove_folder
 from wieldy.tools.code.sandbox import SandboxKind
-from wieldy.tools.code.sandbox_root import interpreter_path
 from wieldy.tools.code.session_folders import SessionFolders
 from wieldy.tools.code.workspace_run import run_in_workspace
 from wieldy.tools.code.workspaces import Workspace, make_workspace
@@ -24,7 +23,7 @@ from .skill_document import SkillError
 from .skill_folder import Skill, SkillShelf
 
 _INTERPRETERS = {
-    ".py": (interpreter_path(),),
+    ".py": ("python",),
     ".sh": ("sh",),
     ".bash": ("bash",),
     ".js": ("node",),
@@ -89,7 +88,7 @@ class SkillScripts:
             sandbox = Sandbox(self._limits, {found.place: folder}, self._sandbox_kind)
             await asyncio.to_thread(self._shelf.copy, found, folder)
             place = found.place if sandbox.kind == "bubblewrap" else folder
-            words = [*_find_program(found, folder, path), f"{place}/{path}", *arguments]
+            words = [*_find_program(sandbox, found, folder, path), f"{place}/{path}", *arguments]
             return await run_in_workspace(sandbox, self._find_workspace(), words, context)
         finally:
             await asyncio.to_thread(remove_folder, folder)
@@ -105,14 +104,14 @@ def has_scripts(skill: Skill) -> bool:
     return any(_suffix(path) in _INTERPRETERS or "scripts/" in path for path in skill.files)
 
 
-def _find_program(skill: Skill, folder: str, path: str) -> list[str]:
+def _find_program(sandbox: Sandbox, skill: Skill, folder: str, path: str) -> list[str]:
     """The program for a script: Python for `.py`, or what its first line or name tells."""
     known = _INTERPRETERS.get(_suffix(path), ())
     with open(os.path.join(folder, path), "rb") as file:
         first = file.read(_LONGEST_SHEBANG).partition(b"\n")[0].decode("utf-8", "replace")
     named = _read_shebang(first) if first.startswith("#!") else []
     if _suffix(path) == ".py" or (named and _PYTHON.match(os.path.basename(named[0]))):
-        return [interpreter_path()]
+        return [sandbox.interpreter]
     if not named and not known:
         endings = ", ".join(_INTERPRETERS)
         reason = f"it is no script: a script begins with #! or ends in one of {endings}"
