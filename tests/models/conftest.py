@@ -1,6 +1,9 @@
 """A server that speaks each API, and a model that asks it."""
 
-from collections.abc import Callable, Iterator
+import gc
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,10 +11,39 @@ import pytest
 from tests.models.server import ModelServer
 from tests.models.voices import VOICES, Voice
 from wieldy import Toolbox
+from wieldy.core.loop_bridge import run_on_loop
 from wieldy.models import Model, find_model
+from wieldy.models.connections import connections
 
+# The SDKs' own generators, above these, hold nothing but text.
+_READERS = ("/wieldy/", "/httpcore2/", "/httpx2/_transports/", "/httpx2/_client")
 KEY = "sk-a-key-that-nobody-may-see"
 Make = Callable[..., Model]
+
+
+@pytest.fixture(autouse=True)
+async def every_answer_is_read_to_its_end_or_closed() -> AsyncIterator[None]:
+    """No request leaves a generator that reads from the network for the garbage collector."""
+    left: list[str] = []
+    home = connections().home
+
+    async def set_hooks(finalizer: Any) -> Any:
+        before = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(before.firstiter, finalizer)
+        return before.finalizer
+
+    def note(generator: Any) -> None:
+        if any(part in generator.ag_code.co_filename for part in _READERS):
+            left.append(generator.__qualname__)
+        finalize(generator)
+
+    finalize = await run_on_loop(home, partial(set_hooks, None))
+    await run_on_loop(home, partial(set_hooks, note))
+    yield
+    gc.collect()
+    if home.running:
+        await run_on_loop(home, partial(set_hooks, finalize))
+    assert left == []
 
 
 @pytest.fixture

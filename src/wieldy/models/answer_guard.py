@@ -6,6 +6,7 @@ This module loads the HTTP library, and is itself loaded with the first request.
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from contextvars import ContextVar
+from typing import Any
 
 import httpx2
 
@@ -89,17 +90,38 @@ class _Watched(httpx2.AsyncByteStream):
 
     def __init__(self, body: httpx2.AsyncByteStream, guard: AnswerGuard) -> None:
         self._body = body
+        self._pieces = aiter(body)
         self._guard = guard
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._body:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._guard.is_long_error:
+            await self.aclose()
+        chunk = await anext(self._pieces)
+        try:
             self._guard.take(chunk)
-            yield chunk
-            if self._guard.is_long_error:
-                return
+        except ModelAnswerTooLarge:
+            await self.aclose()
+            raise
+        return chunk
 
     async def aclose(self) -> None:
         await self._body.aclose()
+        await read_out(self._pieces)
+
+
+async def read_out(pieces: AsyncIterator[Any]) -> None:
+    """Read what is left of an answer whose connection is closed.
+
+    An async generator that is not read to its end is closed by the garbage collector, in a task
+    that may come after the end of the loop. Closing the outermost of several that read from one
+    another leaves the others, but reading ends them all: there is no more, or an error.
+    """
+    with suppress(Exception):
+        async for _ in pieces:
+            pass
 
 
 async def _watch_response(response: httpx2.Response) -> None:

@@ -5,7 +5,7 @@ second answer could contradict the first, part of which the caller has already s
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
@@ -102,12 +102,13 @@ class _Trial:
         # The calls whose arguments arrived in pieces: each piece was counted when it arrived.
         self._streamed: set[int] = set()
         self._finish: str | None = None
+        self._chunks: AsyncIterator[Any] | None = None
         self.silent = False
 
     async def run(self, pool: Pool) -> Reply:
         """Send the request and read the answer to its end."""
         # This import loads the HTTP library, which the pool has already loaded by now.
-        from .answer_guard import AnswerGuard, current_guard  # noqa: PLC0415
+        from .answer_guard import AnswerGuard, current_guard, read_out  # noqa: PLC0415
 
         name, settings = self._exchange.name, self._exchange.settings
         guard = AnswerGuard(name, settings.max_answer)
@@ -121,6 +122,8 @@ class _Trial:
             failure = self._explain_error(error, guard)
         finally:
             await guard.close()
+            if self._chunks is not None:
+                await read_out(self._chunks)
         if failure is not None:
             # The error is raised here and without its causes: the SDK's exception holds the
             # request and with it the key, and its traceback holds streams of this loop.
@@ -133,8 +136,9 @@ class _Trial:
         exchange = self._exchange
         seconds = exchange.settings.silence
         loop = asyncio.get_running_loop()
-        chunks = await exchange.api.send(pool.client, exchange.model, exchange.body)
-        async for chunk in chunks:
+        answer = await exchange.api.send(pool.client, exchange.model, exchange.body)
+        self._chunks = aiter(answer)
+        async for chunk in self._chunks:
             exchange.api.check(chunk)
             events = self._reader.feed(chunk)
             if events:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 from ast import literal_eval
 from pathlib import Path
 from textwrap import dedent
