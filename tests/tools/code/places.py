@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from tests.machine import require
 from tests.tools.code.conftest import PATIENCE
 
 USER = 23_456
@@ -68,6 +69,8 @@ def run_in_place(
         ordinary: Whether to run it as somebody who is not root. If the tests are not run by
             root, they never are.
     """
+    require("the sandbox")
+    require("mounts")
     is_root = os.geteuid() == 0
     own = ["--mount", "--propagation", "private"]
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]

@@ -51,7 +51,6 @@ print(json.dumps([os.getuid(), asyncio.run(main())]))
 """
 
 
-@pytest.mark.needs("the sandbox", "mounts")
 def test_somebody_who_is_not_root_has_the_same_walls() -> None:
     text = PROGRAM.format(own=os.getpid(), mapping=MAPPING)
 
@@ -99,6 +98,7 @@ async def test_files_that_root_lends_are_nobodys_to_run(code_box: CodeBox) -> No
     assert processes_of(code_box.folder) == set()
 
 
+@pytest.mark.needs("the sandbox")
 @pytest.mark.parametrize("place", ["roundabout", "environment in /tmp"])
 def test_the_interpreter_is_found_wherever_it_is(tmp_path: Path, place: str) -> None:
     interpreter = os.path.relpath(sys.executable, tmp_path)
