@@ -17,7 +17,7 @@ from .registry import BASIC, Registry
 VERSION = 1
 _KEYS = ("version", "active_groups", "rules")
 _TEXTS = ("pattern", "reason", "agent", "session", "caller")
-_RULE_KEYS = ("verdict", "where", *_TEXTS, *CRITERIA)
+_RULE_KEYS = ("verdict", "where", "elicitation", *_TEXTS, *CRITERIA)
 _REGEX_KEYS = {"regex", "flags"}
 _NO_GROUP = re.compile(r"\\.|[^()]", re.DOTALL)
 
@@ -66,6 +66,7 @@ def export_rule(rule: Rule) -> dict[str, Any]:
         "session": rule.session,
         # Keys that an earlier version does not know are written only if they are set.
         **({} if rule.caller is None else {"caller": rule.caller}),
+        **({} if rule.elicitation else {"elicitation": False}),
         **rule.criteria.to_dict(),
     }
 
@@ -90,7 +91,14 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
     try:
         criteria = Criteria.from_dict({name: data[name] for name in CRITERIA if name in data})
         made = Verdict(data["verdict"]), data["pattern"], where, data.get("reason")
-        return Rule(*made, agent=agent, session=session, caller=caller, criteria=criteria)
+        return Rule(
+            *made,
+            agent=agent,
+            session=session,
+            caller=caller,
+            criteria=criteria,
+            elicitation=data.get("elicitation"),
+        )
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
 

@@ -17,6 +17,7 @@ from .api.api_operations import SharedParts
 from .api.api_routes import ServedApi, find_toolbox
 from .console.console_routes import console_routes, is_console_path
 from .console.sign_in import SignInDesk
+from .console.terminal_sign_ins import LinkTaker, TerminalSignIns
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
 from .webhooks.dispatch import Webhooks
 from .webhooks.webhook import Webhook
@@ -24,7 +25,6 @@ from .webhooks.webhook_figures import WebhookCollector
 
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
-    from wieldy.store.access.sign_ins import SignIns
 
 
 class AppOptions(WebOptions, total=False):
@@ -159,11 +159,16 @@ def _composed(parts: _Parts, options: AppOptions) -> Starlette:
     routes = [*endpoint.routes, *api.routes, *([] if metrics is None else [metrics.route])]
     if api.routes:
         endpoint.access.is_public = is_console_path
-        routes += [*SignInDesk(_find_sign_ins(endpoint)).routes, *console_routes()]
+        sign_ins = _find_sign_ins(endpoint, options)
+        routes += [*SignInDesk(sign_ins).routes, *console_routes()]
     return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)
 
 
-def _find_sign_ins(endpoint: HttpEndpoint) -> "SignIns | None":
+def _find_sign_ins(endpoint: HttpEndpoint, options: AppOptions) -> list[LinkTaker]:
     """Where links and sessions are kept, if the server lets people in by them."""
     box = find_toolbox(endpoint.server)
-    return box.store.sign_ins if box is not None and endpoint.access.keeps_sessions else None
+    if box is None or not endpoint.access.keeps_sessions:
+        return []
+    deciders = () if endpoint.access.uses_tokens else options.get("deciders", ())
+    found: list[LinkTaker] = [each for each in deciders if isinstance(each, TerminalSignIns)]
+    return [*found, box.store.sign_ins] if box.recorded else found

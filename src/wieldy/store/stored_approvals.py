@@ -62,7 +62,7 @@ class StoredApprovals:
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided; False if its id is taken."""
         if self._recorder.reruns(parked.id):
-            raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
+            raise CallDenied(parked.tool, "a person has to agree that it runs again")
         row = _parked_row(parked, secrets)
         try:
             first = await self._store.write(transitions.put(row))

@@ -52,6 +52,7 @@ class StandingRule:
         "caller",
         "criteria",
         "dead",
+        "elicitation",
         "expires_at",
         "id",
         "made_at",
@@ -72,7 +73,9 @@ class StandingRule:
         self.agent: str | None = row.agent
         self.session: str | None = row.session
         self.caller: str | None = row.caller
-        self.criteria = Criteria.from_dict(parse_json(row.criteria or "{}"))
+        said = parse_json(row.criteria or "{}")
+        self.elicitation: bool = said.pop("elicitation", True)
+        self.criteria = Criteria.from_dict(said)
         self.tools: dict[str, str] | None = None if row.tools is None else parse_json(row.tools)
         self.by: str | None = row.made_by
         self.made_at: float = row.made_at
@@ -347,7 +350,7 @@ def _select_rules(connection: Connection) -> _Found:
 
 
 def _rule_columns(rule: Rule, by: str | None) -> dict[str, Any]:
-    said = rule.criteria.to_dict()
+    said = rule.criteria.to_dict() | ({} if rule.elicitation else {"elicitation": False})
     return {
         "id": uuid.uuid4().hex,
         "verdict": rule.verdict.value,
@@ -377,6 +380,7 @@ def _make_stored_rule(row: Any, ahead: float) -> Rule | None:
             session=stored.session,
             caller=stored.caller,
             criteria=stored.criteria,
+            elicitation=None if stored.elicitation else False,
             id=stored.id,
             expires_at=ends,
             # An allow rule that lists no tools allows nothing.
@@ -386,7 +390,7 @@ def _make_stored_rule(row: Any, ahead: float) -> Rule | None:
         if row.verdict == "allow":
             _log.warning("The standing rule %s can't be read and allows nothing: %s", row.id, error)
             return None
-        next_step = f"Remove it: await box.standing.remove({row.id!r})."
+        next_step = "Remove that rule."
         raise StoreError(f"the rule {row.id} can't be read ({error})", next_step) from error
 
 

@@ -21,6 +21,8 @@ from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.tools.tool_search import add_search_tools
 
+from .terminal_people import TerminalPeople
+
 _NAME = "wieldy"
 
 
@@ -184,8 +186,10 @@ def _listen(
             "the source."
         )
 
+    people = TerminalPeople(found.toolbox, guarded)
+
     def ready(url: str) -> None:
-        explain_serving(found, url, guarded, words)
+        explain_serving(found, url, people, words)
 
     run = import_extra("wieldy.server", "run", "server")
     serving = run(
@@ -198,14 +202,23 @@ def _listen(
         ready=ready,
         max_sessions=place.max_sessions,
         stored_tokens=place.stored_tokens,
+        deciders=_find_deciders(found, people),
     )
     try:
-        runner.run(keep_runs(found, serving))
+        runner.run(keep_runs(found, people.watching(serving)))
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {place.host} port {place.port}: {error}. "
             "Choose another port with --port."
         ) from error
+
+
+def _find_deciders(found: LoadedSources, people: TerminalPeople) -> list[Any]:
+    """Who decides where callers need no token: the person here, and people of the store."""
+    if people.guarded or not found.kept:
+        return people.deciders
+    kept = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
+    return [*people.deciders, kept(found.toolbox.store)]
 
 
 def is_local_host(host: str) -> bool:
@@ -216,18 +229,20 @@ def is_local_host(host: str) -> bool:
         return host == "localhost"
 
 
-def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[str] | None) -> None:
+def explain_serving(
+    found: LoadedSources, url: str, people: TerminalPeople, words: list[str] | None
+) -> None:
     """Print where the tools are, how to connect a client, and what to try.
 
     `words` are the arguments with which a client can start the server itself, if it can.
     """
     server: dict[str, Any] = {"url": url}
-    if guarded:
+    if people.guarded:
         server["headers"] = {"Authorization": "Bearer TOKEN"}
     names = found.offer.names
     lines = [
         f"{len(names)} tools at {url}: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
-        f"The console, in a browser: {_explain_console(url, guarded)}",
+        *people.explain_console(url.removesuffix("/mcp")),
         "",
         "Connect a client (Cursor, VS Code, Claude Code and others) with:",
         dump_json({"mcpServers": {_NAME: server}}, indent=2),
@@ -242,13 +257,6 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
         "Press Ctrl-C to stop.",
     ]
     screen.say("\n".join(lines))
-
-
-def _explain_console(url: str, guarded: bool) -> str:
-    page = url.removesuffix("/mcp")
-    return (
-        f"{page}/ (sign in with `wieldy token link NAME --url {page}`)" if guarded else f"{page}/"
-    )
 
 
 def _explain_start(words: list[str] | None) -> list[str]:

@@ -24,6 +24,7 @@ from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 
 from .serve import ServeError, explain_serving, keep_runs
+from .terminal_people import TerminalPeople
 
 
 def run_gateway(path: Path) -> int:
@@ -108,15 +109,9 @@ def _find_lock_changes(found: LoadedSources) -> list[tuple[str, LockState]]:
 def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     file, found = gateway.file, gateway.found
     run = import_extra("wieldy.server", "run", "server")
-    identifiers = []
-    named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
-    if file.access.tokens:
-        callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
-        kept = callers(found.toolbox.store)
-        identifiers.append(named(kept, gateway.callers, gateway.people.known))
-    if file.access.oauth is not None:
-        issuer = _make_issuer(file.access.oauth)
-        identifiers.append(named(issuer, gateway.callers, gateway.people.known))
+    known = _find_known(gateway)
+    identifiers = known if file.access.tokens or file.access.oauth is not None else []
+    people = TerminalPeople(found.toolbox, bool(identifiers))
     listen, tls = file.listen, file.listen.tls
     serving = run(
         found.box,
@@ -132,23 +127,40 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         max_sessions=listen.max_sessions,
         anonymous=file.access.anonymous,
         self_approval=file.access.self_approval,
+        elicitation=file.access.elicitation,
         identifiers=identifiers,
+        deciders=[*people.deciders, *known],
         metrics=_read_metrics(file.metrics, gateway.path.parent),
         tasks=_read_tasks(file.tasks),
         webhooks=gateway.webhooks,
-        # Without tokens nobody has a name, and everybody sees what is offered.
-        views=gateway.views if identifiers else None,
+        views=gateway.views,
         trusted_proxies=listen.trusted_proxies,
         certificate=None if tls is None else _place_certificate(tls, gateway.path.parent),
-        ready=lambda url: explain_serving(found, url, bool(identifiers), None),
+        ready=lambda url: explain_serving(found, url, people, None),
     )
     try:
-        runner.run(keep_runs(found, _watch_file(gateway, serving)))
+        runner.run(keep_runs(found, people.watching(_watch_file(gateway, serving))))
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {listen.host} port {listen.port}: {error}. "
             "Choose another port below [listen]."
         ) from error
+
+
+def _find_known(gateway: LiveGateway) -> list[Any]:
+    """Who knows the callers of the file: its issuer, and its store if tokens of it are let in.
+
+    Where the file asks for neither, people with tokens of the store decide.
+    """
+    access, known = gateway.file.access, gateway.people.known
+    named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
+    found = []
+    if access.tokens or access.oauth is None:
+        callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
+        found.append(callers(gateway.found.toolbox.store))
+    if access.oauth is not None:
+        found.append(_make_issuer(access.oauth))
+    return [named(each, gateway.callers, known) for each in found]
 
 
 def _place_certificate(tls: TlsTable, folder: Path) -> tuple[str, str]:

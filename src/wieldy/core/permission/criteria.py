@@ -25,11 +25,15 @@ class CriteriaOptions(TypedDict, total=False):
 
 
 class RuleOptions(CriteriaOptions, total=False):
-    """The options of a rule besides names and arguments: which tools, and on whose behalf."""
+    """The options of a rule besides names and arguments: which tools, and on whose behalf.
+
+    `elicitation` is for rules that ask: whether an MCP client may put the question to its user.
+    """
 
     agent: str | None
     session: str | None
     caller: str | None
+    elicitation: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,5 +58,6 @@ def _rule_data(rule: Rule) -> dict[str, Any]:
         "where": {name: str(matcher) for name, matcher in rule.where.items()},
         **rule.criteria.to_dict(),
         **{name: value for name, value in holders.items() if value is not None},
+        **({} if rule.elicitation else {"elicitation": False}),
         "reason": rule.reason,
     }

@@ -41,7 +41,8 @@ class Rule:
     never slips past a denial nor into a permission.
 
     A rule may be limited to one agent, session or caller, to a time, and to tools with certain
-    fingerprints. `id` is that of a stored rule.
+    fingerprints. `id` is that of a stored rule. With `elicitation=False`, a rule that asks wants an
+    answer of somebody else than the user of the MCP client that makes the call.
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class Rule:
         "agent",
         "caller",
         "criteria",
+        "elicitation",
         "expires_at",
         "fingerprints",
         "id",
@@ -72,11 +74,13 @@ class Rule:
         session: str | None = None,
         caller: str | None = None,
         criteria: Criteria = NO_CRITERIA,
+        elicitation: bool | None = None,
         expires_at: float | None = None,
         fingerprints: Collection[str] | None = None,
         id: str | None = None,
     ) -> None:
         check_holders(agent, session, caller)
+        check_elicitation(verdict, elicitation)
         self.verdict = verdict
         self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern
@@ -88,6 +92,7 @@ class Rule:
         self.session = session
         self.caller = caller
         self.criteria = criteria
+        self.elicitation = elicitation is not False
         self.id = id
         self.expires_at = expires_at
         self.fingerprints = fingerprints
@@ -152,13 +157,16 @@ class Rule:
             session=self.session,
             caller=self.caller,
             criteria=self.criteria,
+            elicitation=None if self.elicitation else False,
             expires_at=self.expires_at,
             fingerprints=self.fingerprints,
             id=self.id,
         )
 
     def __str__(self) -> str:
-        more = "" if self.criteria is NO_CRITERIA else f" with {self.criteria}"
+        said = [] if self.criteria is NO_CRITERIA else [str(self.criteria)]
+        said += [] if self.elicitation else ["elicitation=False"]
+        more = f" with {', '.join(said)}" if said else ""
         return f"{self.verdict.value} {self.pattern!r}{more}"
 
     def __repr__(self) -> str:
@@ -235,7 +243,8 @@ class Rules:
             **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
                 `open_world`, `trusted`, `tags`, `group`, `source`), whose calls are meant
                 (`agent`, `session`, `caller`), and with `untrusted=True` only calls in sessions
-                that have a result from outside in them.
+                that have a result from outside in them. With `elicitation=False` the user of an
+                MCP client can't answer the question of the client's own call.
 
         Returns:
             The rule, which `remove` takes back.
@@ -340,6 +349,7 @@ def make_rule(
         session=options.get("session"),
         caller=options.get("caller"),
         criteria=criteria,
+        elicitation=options.get("elicitation"),
     )
 
 
@@ -353,6 +363,14 @@ def check_pattern(pattern: str | None, criteria: Criteria) -> str:
             'for all tools say "*", or name a criterion such as destructive=True'
         )
     return pattern
+
+
+def check_elicitation(verdict: Verdict, elicitation: bool | None) -> None:
+    """Refuse a rule that says something about questions and does not ask."""
+    if elicitation not in (None, True, False):
+        raise ValueError(f"elicitation is True or False, not {elicitation!r}")
+    if elicitation is not None and verdict is not Verdict.ASK:
+        raise ValueError("elicitation is only for rules that ask")
 
 
 def check_holders(agent: str | None, session: str | None, caller: str | None) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from wieldy.core.errors import WieldyError
 
 from .callers import Identifier, Identity, OAuthIdentifier, SessionIdentifier, read_bearer
-from .cookie_sessions import identify_session
+from .cookie_sessions import SESSION_OVER, identify_session
 from .refusals import Refusal
 from .wrong_tokens import WrongTokens
 
@@ -22,6 +22,9 @@ class Access:
 
     A web page can make a browser call any address under a host name of its choice. So the name
     in the Host header and the origin of the page must both be expected ones.
+
+    Without identifiers everybody on this machine may call and read. So they may with
+    `open_to_all`: the identifiers then only know the people who decide.
     """
 
     def __init__(
@@ -31,10 +34,12 @@ class Access:
         origins: Iterable[str] = (),
         anonymous: bool = False,
         wrong_tokens: WrongTokens | None = None,
+        open_to_all: bool = False,
     ) -> None:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise TypeError("hosts and origins are lists of names, not one text")
         self._identifiers = tuple(identifiers)
+        self._is_open = open_to_all or not self._identifiers
         self._session_keepers = [
             each for each in self._identifiers if isinstance(each, SessionIdentifier)
         ]
@@ -53,8 +58,8 @@ class Access:
 
     @property
     def uses_tokens(self) -> bool:
-        """Whether callers are known by tokens."""
-        return bool(self._identifiers)
+        """Whether callers need tokens."""
+        return not self._is_open
 
     @property
     def keeps_sessions(self) -> bool:
@@ -63,7 +68,7 @@ class Access:
 
     def check_address(self, host: str) -> None:
         """Refuse to listen on an address that anybody could call without a token."""
-        if not self._identifiers and not self._anonymous and not is_loopback(host):
+        if self._is_open and not self._anonymous and not is_loopback(host):
             raise ValueError(
                 f"Without tokens only this machine is served, and {host} is open to others. "
                 'Pass tokens={"name": "…"}, or anonymous=True to let everybody in.'
@@ -77,7 +82,7 @@ class Access:
         for name, value in headers:
             if name == b"origin" and not self._is_trusted_origin(value.decode("latin-1").lower()):
                 return Refusal(403, "This origin is not allowed. The setting is `origins`.")
-        if not self._identifiers and not self._anonymous and not is_local_peer(peer):
+        if self._is_open and not self._anonymous and not is_local_peer(peer):
             return Refusal(403, "Without tokens only this machine is served.")
         return None
 
@@ -88,15 +93,18 @@ class Access:
         method: str = "GET",
         peer: str | None = None,
     ) -> Identity | Refusal | None:
-        """The owner of the request's token or session; None if the server uses no tokens."""
+        """The owner of the request's token or session; None for anybody on an open server."""
         if not self._identifiers:
             return None
         sent = [value for name, value in headers if name == b"authorization"]
         if not sent and self._session_keepers and path.startswith(_FOR_SESSIONS):
             found = await identify_session(self._session_keepers, headers, method)
-            if found is not None:
+            # Where anybody reads, a browser whose session has ended is nobody in particular.
+            if found is not None and not (self._is_open and found is SESSION_OVER):
                 return found
         token = read_bearer(sent[0]) if len(sent) == 1 else None
+        if token is None and self._is_open:
+            return None
         if token is None:
             return Refusal(401, "A bearer token is needed.")
         wait = self._wrong_tokens.find_wait(peer, token)

@@ -17,6 +17,7 @@ from wieldy.wire.mcp import render_result
 from .passing.passed_meta import foreign_meta
 
 Answer = dict[str, Any]
+A_PERSON = "A person has to agree, who sees the call where this server is looked after"
 
 
 def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
@@ -49,50 +50,37 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
-    """An answer that says that a call waits, under which id, and who can decide on it."""
-    call_id = outcome.call.id
+    """An answer that says that a call waits, under which id, and for what.
+
+    Whoever reads it may have a shell: it never says how somebody decides.
+    """
+    said = f"{outcome.text}{f' ({why})' if why else ''}"
     if "input" in outcome.metadata:
-        return failure_answer(
-            f"{outcome.text}{f' ({why})' if why else ''} It has not ended. "
-            "The program that serves the tool can answer with `box.answer`."
-        )
+        return failure_answer(f"{said} It has not ended. It waits for answers of a person.")
     if "waits_for" in outcome.metadata:
         called = ", ".join(outcome.metadata["waits_for"])
         return failure_answer(
-            f"{outcome.text}{f' ({why})' if why else ''} It goes on when these calls have ended. "
-            f"A person can see them with `wieldy pending` and decide with `wieldy approve ID`: "
+            f"{said} It goes on when these calls have ended, to which a person has to agree: "
             f"{called}."
         )
     reason = why or outcome.metadata.get("reason")
-    said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
+    said = f"{CallPending(outcome.call.tool, outcome.call.id)}{f' ({reason})' if reason else ''}"
     return failure_answer(
-        f"{said} It has not run. {decide_elsewhere(call_id)}; "
-        "calling again would ask for another approval."
+        f"{said} It has not run. {A_PERSON}; calling again would ask for another approval."
     )
 
 
 def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | None) -> Answer:
-    """Say that the run of an agent waits, for what, who can decide, and how to come back to it."""
+    """Say that the run of an agent waits, for what, and how to come back to it."""
     runs = dict.fromkeys(each.scope.run for each in below if each.scope.run is not None)
     named = f"Run {next(iter(runs))} of {outcome.call.tool}" if runs else outcome.call.tool
     waits = "; ".join(f"{each.tool} ({each.id})" for each in below) or "calls that go on"
     reason = f" ({why})" if why else ""
-    decide = " and ".join(f"`wieldy approve {each.id}`" for each in below)
+    agree = f" {A_PERSON}." if below else ""
     return failure_answer(
-        f"{named} has not ended: it waits for {waits}{reason}. "
-        f"A person can see all of it with `wieldy pending`"
-        f"{f', and decide with {decide} or `wieldy deny`' if decide else ''}, where the server's "
-        f"store is. Then call {outcome.call.tool} again with the same arguments and "
+        f"{named} has not ended: it waits for {waits}{reason}.{agree} Then call "
+        f"{outcome.call.tool} again with the same arguments and "
         f"{RESUME_CALL}={outcome.call.id!r} to get the answer of this run."
-    )
-
-
-def decide_elsewhere(call_id: str) -> str:
-    """A sentence that says where a person can see and decide the call."""
-    return (
-        "A person can see it all with `wieldy pending` and let it run with "
-        f"`wieldy approve {call_id}` where the server's store is, or with `box.approve` in the "
-        "program that serves it"
     )
 
 

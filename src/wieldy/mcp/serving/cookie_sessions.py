@@ -16,7 +16,7 @@ _SECURE_PREFIX = "__Host-"
 _PORT = re.compile(r":([0-9]{1,5})$")
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _FOREIGN = Refusal(403, "A browser's session changes things only from the gateway's own pages.")
-_OVER = Refusal(401, "The session has ended. Sign in again.")
+SESSION_OVER = Refusal(401, "The session has ended. Sign in again.")
 _LATER = Refusal(503, "The session can't be checked now. Try again.")
 
 
@@ -45,7 +45,7 @@ async def identify_session(
                 return identity
     except WieldyError:
         return _LATER
-    return _OVER
+    return SESSION_OVER
 
 
 def read_session_key(headers: Headers) -> str | None:

@@ -21,22 +21,23 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import WieldyError
+from wieldy.core.permission.deciders import DECIDING, IN_CLIENT
 from wieldy.core.permission.decisions import attended_call
 from wieldy.core.permission.parked import Parked, make_receipt
 from wieldy.core.streaming import TellingSink
 from wieldy.core.tool import Tool
 
 from .call_results import (
+    A_PERSON,
     Answer,
     call_answer,
-    decide_elsewhere,
     failure_answer,
     waiting_answer,
     waiting_run_answer,
 )
-from .callers import look_up_again, may_do
+from .callers import current_identity, look_up_again
 from .offer import Decider, ServedBox
 from .progress import Teller
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
@@ -58,10 +59,10 @@ class Elicitation:
     """
 
     def __init__(
-        self, box: ServedBox, self_approval: bool, patience: float, check_output: bool = True
+        self, box: ServedBox, enabled: bool, patience: float, check_output: bool = True
     ) -> None:
         self._box = box
-        self._self_approval = self_approval
+        self._enabled = enabled
         self._patience = patience
         self._check = check_output
 
@@ -160,15 +161,15 @@ class Elicitation:
             # A view can't take decisions.
             return None
         if "waits_for" not in outcome.metadata:
-            return self.ask_about(outcome, tool)
+            return await self.ask_about(outcome, tool)
         around = outcome.call.id
         for parked in await cast(Decider, self._box).pending(below=around):
             tool = self._box.get(parked.tool)
-            asked = self.ask_about(make_receipt(parked), tool, asking_agent(parked))
+            asked = await self.ask_about(make_receipt(parked), tool, asking_agent(parked))
             return None if asked is None else replace(asked, around=around)
         return None
 
-    def ask_about(
+    async def ask_about(
         self, outcome: Outcome, tool: Tool | None, asker: str | None = None
     ) -> Question | None:
         """The question about one waiting call, or None if this client's user can't help."""
@@ -176,12 +177,25 @@ class Elicitation:
         if asked is not None:
             return asked
         # A call that is already approved waits for a process that has the tool.
-        if not self._may_approve() or outcome.call.decision is not None:
+        if outcome.call.decision is not None or not await self._may_ask(outcome.call):
             return None
         return approval_question(outcome, tool, asker)
 
-    def _may_approve(self) -> bool:
-        return self._self_approval and may_do("approve")
+    async def _may_ask(self, call: Call) -> bool:
+        """Whether this client's user may be asked to approve a call.
+
+        It is a question of the client that makes the call, so a rule can want more than that.
+        """
+        known = current_identity()
+        if not self._enabled or (known is not None and DECIDING.isdisjoint(known.roles)):
+            return False
+        try:
+            box: Any = self._box
+            found = await box.explain_permission(call.tool, call.arguments, scope=call.scope)
+        except WieldyError:
+            # The tool or the rules are not as they were, or can't be read.
+            return False
+        return all(rule.elicitation for rule in found.matched)
 
     async def apply_answers(
         self, question: Question, answers: Mapping[str, Any], by: str | None
@@ -213,22 +227,21 @@ class Elicitation:
     ) -> Outcome | Answer:
         # The question may have been asked long ago, when its user still could.
         await look_up_again()
-        if not self._may_approve():
-            return failure_answer(
-                f"The call of {question.tool} waits for approval as {question.call_id}, and you "
-                f"may not give it. {decide_elsewhere(question.call_id)}."
-            )
-        box = cast(Decider, self._box)
+        box: Any = self._box
+        waits = f"The call of {question.tool} waits for approval as {question.call_id}"
+        if not await self._may_ask((await box.desk.find(question.call_id)).call):
+            return failure_answer(f"{waits}, and you may not give it. {A_PERSON}.")
+        by = IN_CLIENT if by is None else f"{by}, {IN_CLIENT}"
         form = said.get("content") or {}
         if said.get("action") == "accept" and form.get(APPROVE) is True:
-            return await box.approve(question.call_id, by=by, check_output=self._check)
+            approved: Outcome = await box.approve(question.call_id, by=by, check_output=self._check)
+            return approved
         if said.get("action") in ("accept", "decline"):
             reason = form.get("reason")
-            return await box.deny(question.call_id, by=by, reason=str(reason) if reason else None)
-        return failure_answer(
-            f"The call of {question.tool} waits for approval as {question.call_id}: the question "
-            f"was closed. {decide_elsewhere(question.call_id)}."
-        )
+            why = str(reason) if reason else None
+            denied: Outcome = await box.deny(question.call_id, by=by, reason=why)
+            return denied
+        return failure_answer(f"{waits}: the question was closed. {A_PERSON}.")
 
     async def _asked_or_decided(
         self, ctx: Request, question: Question

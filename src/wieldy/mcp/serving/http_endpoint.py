@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -18,6 +18,9 @@ from .health import Health
 from .http_guard import MAX_BODY, Guard
 from .offer import ServedBox
 from .server import BoxServer, ServerOptions, server
+
+if TYPE_CHECKING:
+    from wieldy.toolbox import Toolbox
 
 N = TypeVar("N", int | None, float | None)
 PATH = "/mcp"
@@ -40,6 +43,10 @@ class WebOptions(ServerOptions, total=False):
 
     With `stored_tokens` the tokens of the box's store count too, which `wieldy token` makes.
     `identifiers` are objects that know other tokens.
+
+    Without any of these, anybody on this machine may call and read, and nobody decides but those
+    whom `deciders` know, which are identifiers too. By default these are the tokens and sessions
+    of the box's store.
     """
 
     hosts: Sequence[str]
@@ -51,6 +58,7 @@ class WebOptions(ServerOptions, total=False):
     session_idle: float | None
     stored_tokens: bool
     identifiers: Sequence[Identifier]
+    deciders: Sequence[Identifier]
 
 
 class HttpEndpoint:
@@ -67,14 +75,16 @@ class HttpEndpoint:
         stored = options.get("stored_tokens", False)
         identifiers = _find_identifiers(self.server.box, tokens, stored)
         identifiers += options.get("identifiers", ())
-        if len(identifiers) == (tokens is not None):
+        if len(identifiers) == (tokens is not None) and not options.get("deciders"):
             # Only the owners of given tokens are known by name before their first request.
             self.server.check_callers(tokens or ())
+        known = identifiers or options.get("deciders") or _find_deciders(self.server.box)
         self.access = Access(
-            identifiers,
+            known,
             options.get("hosts", ()),
             options.get("origins", ()),
             options.get("anonymous", False),
+            open_to_all=not identifiers,
         )
         self._max_body = options.get("max_body", MAX_BODY)
         self._events = options.get("events")
@@ -150,6 +160,12 @@ def _find_identifiers(
             raise ValueError("stored_tokens needs a toolbox with a store, and this has none.")
         found.append(KeptTokens(box.store))
     return found
+
+
+def _find_deciders(box: object) -> list[Identifier]:
+    """Who decides where calling needs no token, and nobody was named: people of the store."""
+    kept = getattr(box, "recorded", False) and hasattr(box, "store")
+    return [KeptTokens(cast("Toolbox", box).store)] if kept else []
 
 
 def _above_zero(option: str, given: N) -> N:

@@ -23,7 +23,7 @@ _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _SIGNING = frozenset(("/sign-in", "/sign-out"))
 # The API's form of each refusal: a code that stays the same, and the next step.
 _CODES = {
-    401: ("no_token", "Send `Authorization: Bearer TOKEN`; `wieldy token make` makes tokens."),
+    401: ("no_token", "Send `Authorization: Bearer TOKEN`; whoever runs the server has tokens."),
     403: ("not_from_there", "Call from an address and an origin that the server expects."),
     408: ("too_slow", "Send the body faster."),
     413: ("too_large", "Send less."),

@@ -76,7 +76,8 @@ class ServerOptions(TypedDict, total=False):
         view: a view to serve instead of the whole box, which still takes decisions.
         views: for the name of a token, or of the view that a token names, a view to serve
             instead of that.
-        self_approval: whether a client's user may approve the client's own calls.
+        self_approval: whether somebody may approve calls of their own, over the API.
+        elicitation: whether a client may put the question about its call to its own user.
         patience: how many seconds the user of an older client has to answer a question.
         secret: the key that seals the state of questions, of at least 32 bytes. Processes
             that serve the same clients need the same one.
@@ -89,6 +90,7 @@ class ServerOptions(TypedDict, total=False):
     view: Offer | None
     views: Mapping[str, Offer] | None
     self_approval: bool
+    elicitation: bool
     patience: float
     secret: str | bytes | None
     check_output: bool
@@ -164,14 +166,10 @@ class BoxServer(Server[Any]):
         views = options.get("views")
         self._views: Mapping[str, Offer] = {} if views is None else views
         self._check_output = options.get("check_output", True)
-        self.self_approval = options.get("self_approval", True)
+        self.self_approval = options.get("self_approval", False)
         self._patience = options.get("patience", 300.0)
-        self._asking = Elicitation(
-            box,
-            self.self_approval,
-            self._patience,
-            self._check_output,
-        )
+        asks = options.get("elicitation", True)
+        self._asking = Elicitation(box, asks, self._patience, self._check_output)
         self.tasks = ServedTasks(
             box, options.get("tasks", Tasks()), self._asking, self.pickup, self._render_end
         )

@@ -23,7 +23,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
 from .answer_shapes import Input, read_cursor
-from .api_problems import Problem, find_problem, forbidden, not_found
+from .api_problems import Problem, find_problem, forbidden, not_found, unknown_person
 from .path_parts import read_part
 
 if TYPE_CHECKING:
@@ -131,13 +131,25 @@ class Asked:
         return None if self.identity is None else self.identity.name
 
     def has_role(self, *roles: Role) -> bool:
-        """Whether whoever asks has one of these roles; administrators have all."""
-        return self.identity is None or not self.identity.roles.isdisjoint((*roles, "administer"))
+        """Whether whoever asks has one of these roles; administrators have all.
+
+        Somebody unknown, where no token is needed, may call.
+        """
+        if self.identity is None:
+            return "call" in roles
+        return not self.identity.roles.isdisjoint((*roles, "administer"))
+
+    def reads_as(self, *roles: Role) -> bool:
+        """Whether whoever asks may read what is for these roles.
+
+        Where no token is needed, anybody on this machine reads everything.
+        """
+        return self.identity is None or self.has_role(*roles)
 
     @property
     def sees_all(self) -> bool:
         """Whether whoever asks may see what belongs to others."""
-        return self.has_role("approve")
+        return self.reads_as("approve")
 
     def owns(self, caller: str | None) -> bool:
         """Whether whoever asks may see what belongs to this caller."""
@@ -257,8 +269,9 @@ class ApiPath:
             raise Problem(405, "wrong_method", "Not this method.", hint, headers={"allow": known})
         asked = Asked(self._api, request)
         needed = operation.roles or _ANY_ROLE
-        if not operation.for_all and not asked.has_role(*needed):
-            raise forbidden(" or ".join(needed))
+        allowed = asked.reads_as if operation.method == "GET" else asked.has_role
+        if not operation.for_all and not allowed(*needed):
+            raise unknown_person() if asked.identity is None else forbidden(" or ".join(needed))
         asked.query = _read_query(request, operation.query)
         if operation.body is not None:
             asked.body = await _read_body(request, operation.body)

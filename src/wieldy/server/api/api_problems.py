@@ -20,6 +20,7 @@ from wieldy.core.errors import (
     WieldyError,
 )
 from wieldy.core.limits.call_limits import TooManyCalls
+from wieldy.core.permission.deciders import MayNotDecide
 from wieldy.core.permission.waiting_calls import WaitsForCalls
 from wieldy.core.run_errors import RunNotFound
 from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
@@ -84,6 +85,17 @@ def forbidden(needed: str) -> Problem:
     )
 
 
+def unknown_person() -> Problem:
+    """The answer to somebody unknown who wants to decide on something or to change it."""
+    return Problem(
+        401,
+        "sign_in_needed",
+        "Only a person who has signed in may do this.",
+        "Sign in with a link that whoever runs the server has, or send a token with the role.",
+        headers={"www-authenticate": "Bearer"},
+    )
+
+
 def wrong_value(message: str, **details: Any) -> Problem:
     """The answer about a value of the right type that can't be used."""
     return Problem(422, "wrong_value", message, "Change the value and send it again.", details)
@@ -106,6 +118,11 @@ def find_problem(error: WieldyError) -> Problem | None:
         told = {"verdict": error.verdict, "by": error.by, "reason": error.reason}
         hint = "The earlier decision holds. GET /api/calls/{call_id} tells what became of it."
         return Problem(409, "already_decided", str(error), hint, told)
+    if isinstance(error, MayNotDecide):
+        if error.why == "own":
+            hint = "Somebody else with the role approve has to decide."
+            return Problem(403, "own_call", str(error), hint)
+        return unknown_person() if error.why == "unknown" else forbidden("approve")
     if isinstance(error, AnswerNeeded | WaitsForCalls):
         missing = list(getattr(error, "missing", ()))
         hint = "GET /api/pending/{call_id} says what it waits for."

@@ -13,8 +13,9 @@ _ALL: tuple[Role, ...] = ("call", "approve", "administer")
 class Me(AnswerShape):
     """Whoever asks."""
 
-    name: PlainText | None = Field(description="Null where tokens are not used.")
+    name: PlainText | None = Field(description="Null for somebody unknown, who needs no token.")
     roles: list[Role]
+    reads_all: bool = Field(description="Whether you may read everything, whatever your roles.")
     view: PlainText | None = Field(description="The name of the view that you see.")
 
 
@@ -23,5 +24,6 @@ async def get_me(asked: Asked) -> Me:
     """Say who you are, and what you may do."""
     who = asked.identity
     if who is None:
-        return Me(name=None, roles=list(_ALL), view=None)
-    return Me(name=who.name, roles=[role for role in _ALL if role in who.roles], view=who.view)
+        return Me(name=None, roles=["call"], reads_all=True, view=None)
+    roles = [role for role in _ALL if role in who.roles]
+    return Me(name=who.name, roles=roles, reads_all="administer" in roles, view=who.view)

@@ -16,7 +16,11 @@ from .api_problems import ProblemAnswer
 PREFIX = "/api"
 _REFS = "#/components/schemas/{model}"
 _SCHEMES = {
-    "token": {"type": "http", "scheme": "bearer", "description": "From `wieldy token`."},
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Whoever runs the server has it.",
+    },
     "session": {
         "type": "apiKey",
         "in": "cookie",

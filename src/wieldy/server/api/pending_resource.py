@@ -7,11 +7,12 @@ from pydantic import Field
 
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import AlreadyDecided
+from wieldy.core.permission.deciders import MayNotDecide, check_approver, check_denier
 from wieldy.core.permission.parked import Parked, ParkedFilter
 
 from .answer_shapes import AnswerShape, Cursor, Input, Limit, make_cursor
 from .api_operations import Asked, operation
-from .api_problems import Problem, forbidden, not_found, wrong_value
+from .api_problems import forbidden, not_found, unknown_person, wrong_value
 from .argument_resource import find_covered, find_waiting
 from .call_resource import WholeQuery, check_open, describe_outcome
 from .call_shapes import CallDetail
@@ -86,7 +87,7 @@ async def get_pending(asked: Asked) -> PendingDetail:
     call_id = asked.part("call_id")
     for parked in await asked.box.desk.pending(ParkedFilter(call_id=call_id)):
         if asked.owns(parked.scope.caller):
-            decidable = asked.has_role("approve") and not _is_barred(asked, parked)
+            decidable = await _may_approve(asked, parked)
             return await describe_pending(asked, parked, asked.query.whole, decidable)
     raise not_found("waiting call", _LISTING)
 
@@ -98,7 +99,7 @@ async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
     If somebody else has decided, the status is 409 and the details say who.
     """
     parked = await _find_parked(asked)
-    _check_decider(asked, parked)
+    await _check_approver(asked, parked)
     given: Approval = asked.body
     covered = [] if given.arguments is None else find_covered(parked, given.arguments)
     if covered:
@@ -112,9 +113,9 @@ async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
 
 @operation("POST", "/pending/{call_id}/deny", CallDetail, body=Denial, statuses=(200, 202))
 async def deny_call(asked: Asked) -> tuple[int, CallDetail]:
-    """Deny a waiting call, which then never runs."""
+    """Deny a waiting call, which then never runs. Callers withdraw calls of their own so."""
     parked = await _find_parked(asked)
-    _check_decider(asked, parked, denies=True)
+    await check_denier(asked.box, parked.call, asked.identity)
     work = asked.box.deny(parked.id, by=asked.name, reason=asked.body.reason)
     return await _run_decided(asked, parked.call, work, 30)
 
@@ -126,8 +127,8 @@ async def answer_call(asked: Asked) -> tuple[int, CallDetail]:
     Callers answer the questions of their own calls.
     """
     parked = await _find_parked(asked)
-    if not asked.has_role("approve") and not asked.has_role("call"):
-        raise forbidden("call or approve")
+    if not asked.has_role("approve") and parked.scope.caller != asked.name:
+        raise forbidden("approve") if asked.identity else unknown_person()
     given: GivenAnswers = asked.body
     if parked.requests is None:
         raise wrong_value("This call waits for a decision, not for answers.")
@@ -140,18 +141,17 @@ async def _find_parked(asked: Asked) -> Parked:
     return await find_waiting(asked, asked.part("call_id"))
 
 
-def _check_decider(asked: Asked, parked: Parked, denies: bool = False) -> None:
-    if not asked.has_role("approve"):
-        raise forbidden("approve")
-    if not denies and _is_barred(asked, parked):
-        hint = "Somebody else with the role approve has to decide."
-        raise Problem(403, "own_call", "Nobody approves their own calls here.", hint)
+async def _check_approver(asked: Asked, parked: Parked) -> None:
+    self_approval = asked.api.server.self_approval
+    await check_approver(asked.box, parked.call, asked.identity, self_approval)
 
 
-def _is_barred(asked: Asked, parked: Parked) -> bool:
-    """Whether this is a call of their own that they may not approve."""
-    own = asked.name is not None and parked.scope.caller == asked.name
-    return own and not asked.api.server.self_approval
+async def _may_approve(asked: Asked, parked: Parked) -> bool:
+    try:
+        await _check_approver(asked, parked)
+    except MayNotDecide:
+        return False
+    return True
 
 
 async def _run_decided(

@@ -30,6 +30,7 @@ class RuleFacts(AnswerShape):
     pattern: PlainText
     where: dict[str, JsonValue]
     criteria: dict[str, JsonValue]
+    elicitation: bool = Field(description="Whether a client's own user may be asked.")
     reason: PlainText | None
     agent: PlainText | None
     session: PlainText | None
@@ -74,6 +75,9 @@ class NewRule(Input):
     open_world: bool | None = None
     trusted: bool | None = None
     untrusted: bool | None = None
+    elicitation: bool | None = Field(
+        None, description="For `ask`: whether an MCP client may put the question to its own user."
+    )
     tags: list[str] | None = None
     group: str | None = Field(None, max_length=500)
     source: str | None = Field(None, max_length=500)
@@ -249,6 +253,7 @@ def _describe_rule(rule: Rule | StandingRule) -> RuleFacts:
             "verdict": verdict,
             "where": {name: str(matcher) for name, matcher in rule.where.items()},
             "criteria": rule.criteria.to_dict(),
+            "elicitation": rule.elicitation,
             **{name: getattr(rule, name) for name in shared},
             **stored,
         }

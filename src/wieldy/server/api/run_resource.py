@@ -155,7 +155,7 @@ async def resume_run(asked: Asked) -> RunBrief:
     """
     run = await _find_run(asked)
     check_open(asked)
-    if not asked.has_role() and run.session != asked.name:
+    if not _resumes(asked, run):
         raise forbidden("administer")
     agent = asked.api.find_agent(run.agent)
     if agent is None or not _can_resume(run):
@@ -189,6 +189,11 @@ async def _find_run(asked: Asked) -> StoredRun:
     return run
 
 
+def _resumes(asked: Asked, run: StoredRun) -> bool:
+    """Whether whoever asks may have a run go on. Nothing in it is decided by that."""
+    return asked.reads_as() or (run.session == asked.name and asked.has_role("call"))
+
+
 def _can_resume(run: StoredRun) -> bool:
     # A run inside another goes on with that one.
     return run.state in _RESUMABLE and run.parent is None
@@ -204,13 +209,14 @@ def _describe_tree(asked: Asked, tree: WholeRun, whole: bool) -> RunTree:
     run = tree.run
     parts = {"input": _read_input(run), "answer": run.answer}
     messages = _read_messages(tree)
-    own = asked.has_role() or (run.session == asked.name and asked.has_role("call"))
     return RunTree(
         **_brief_facts(run),
         **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
         messages=_cut_messages(messages[:_MOST_MESSAGES], whole, cuts),
         more_messages=len(messages) > _MOST_MESSAGES,
-        resumable=own and _can_resume(run) and asked.api.find_agent(run.agent) is not None,
+        resumable=_resumes(asked, run)
+        and _can_resume(run)
+        and asked.api.find_agent(run.agent) is not None,
         usage=tree.usage,
         spent=tree.spent,
         rounds=[

@@ -48,7 +48,7 @@ async def get_server(asked: Asked) -> ServerDetail:
     """Read how one MCP server is, and what it has written to stderr."""
     for server, count in await _find(asked):
         if server.name == asked.part("name"):
-            said = server.stderr if asked.has_role() else ""
+            said = server.stderr if asked.reads_as() else ""
             last = "\n".join(said.splitlines()[-_MOST_LINES:])[-_MOST_CHARACTERS:]
             health = _describe(server, count, asked).model_dump()
             return ServerDetail(**health, stderr=last or None)
@@ -72,7 +72,7 @@ async def _find(asked: Asked) -> list[tuple[Server, int]]:
     for tool in callable_tools:
         counts[tool.source] = counts.get(tool.source, 0) + 1
     found = [(server, counts.get(f"mcp:{server.name}", 0)) for server in asked.box.mcp.values()]
-    return [(server, count) for server, count in found if count or asked.has_role()]
+    return [(server, count) for server, count in found if count or asked.reads_as()]
 
 
 def _describe(server: Server, count: int, asked: Asked) -> ServerHealth:
@@ -81,6 +81,6 @@ def _describe(server: Server, count: int, asked: Asked) -> ServerHealth:
         name=server.name,
         connected=error is None,
         tools=count,
-        error=str(error) if error is not None and asked.has_role() else None,
+        error=str(error) if error is not None and asked.reads_as() else None,
         protocol_version=server.protocol_version,
     )

@@ -165,7 +165,7 @@ async def explain_call(asked: Asked) -> PermissionAnswer:
     if scope == Scope():
         tool = await find_tool(asked, wanted.tool)
         told = await asked.view.explain_permission(tool.name, wanted.arguments)
-    elif not asked.has_role():
+    elif not asked.reads_as():
         raise forbidden("administer")
     else:
         told = await asked.box.explain_permission(wanted.tool, wanted.arguments, scope=scope)

@@ -168,6 +168,10 @@ class RuleTable(FileTable):
     agent: Text | None = None
     session: Text | None = None
     caller: Text | None = None
+    elicitation: bool | None = Field(
+        default=None,
+        description="For `ask`: whether an MCP client may put the question to its own user.",
+    )
 
 
 class GrantTable(FileTable):
@@ -200,7 +204,12 @@ class AccessTable(FileTable):
         default=None, description="Let in who has a token of this issuer."
     )
     self_approval: bool = Field(
-        default=True, description="Whether the user of a client may approve the client's own calls."
+        default=False,
+        description="Whether somebody with the role approve may approve calls of their own.",
+    )
+    elicitation: bool = Field(
+        default=True,
+        description="Whether an MCP client may put the question about its call to its own user.",
     )
 
 

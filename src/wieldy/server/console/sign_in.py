@@ -1,6 +1,6 @@
 """Sign in by a link that works once, and out again: the session is a cookie of the browser."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -16,19 +16,20 @@ from wieldy.mcp.serving.cookie_sessions import (
 )
 from wieldy.server.api.api_operations import write_answer
 from wieldy.server.api.api_problems import Problem
-from wieldy.store.access.sign_ins import SESSION_SECONDS, SignIns
+from wieldy.store.access.sign_ins import SESSION_SECONDS
 
 from .console_routes import HEADERS
+from .terminal_sign_ins import BegunSession, LinkTaker
 
 _HEADERS = {**HEADERS, "cache-control": "no-store"}
 _LONGEST_KEY = 200
-_ASK = "Ask whoever runs the gateway for another one: `wieldy token link NAME` prints it."
+_ASK = "Ask whoever runs the gateway for another one."
 
 
 class SignInDesk:
-    """Begins and ends the sessions of browsers; without tokens everybody here is in already."""
+    """Begins and ends the sessions of browsers."""
 
-    def __init__(self, sign_ins: SignIns | None) -> None:
+    def __init__(self, sign_ins: Sequence[LinkTaker]) -> None:
         self._sign_ins = sign_ins
         self.routes = [
             Route("/sign-in", self._sign_in, methods=["POST"]),
@@ -43,10 +44,10 @@ class SignInDesk:
 
     async def _begin_session(self, request: Request) -> Response:
         _check_origin(request)
-        if self._sign_ins is None:
-            hint = "Without tokens of a store, the console is open to those whom the API serves."
+        if not self._sign_ins:
+            hint = "Serve a toolbox with a store, or use `wieldy serve`, which prints a link."
             raise Problem(409, "no_sign_in", "Nobody signs in here by a link.", hint)
-        begun = await self._sign_ins.use_link(await _read_key(request))
+        begun = await self._use_link(await _read_key(request))
         if begun is None:
             raise Problem(403, "bad_link", "The link was used, or no longer works.", _ASK)
         # The session that this browser had before ends.
@@ -55,6 +56,13 @@ class SignInDesk:
         answer = write_answer(told, 200, _HEADERS)
         _set_cookie(answer, request, begun.key, int(SESSION_SECONDS))
         return answer
+
+    async def _use_link(self, key: str) -> BegunSession | None:
+        for each in self._sign_ins:
+            begun = await each.use_link(key)
+            if begun is not None:
+                return begun
+        return None
 
     async def _end_session(self, request: Request) -> Response:
         _check_origin(request)
@@ -65,8 +73,8 @@ class SignInDesk:
 
     async def _end_current(self, request: Request) -> None:
         key = read_session_key(request.scope["headers"])
-        if key is not None and self._sign_ins is not None:
-            await self._sign_ins.end_session(key)
+        for each in self._sign_ins if key is not None else ():
+            await each.end_session(key)
 
 
 async def _answer_safely(work: Awaitable[Response]) -> Response:

@@ -176,7 +176,8 @@ class ServedTasks:
 
     async def _find_questions(self, ctx: Request, entry: "Entry") -> list[OpenQuestion]:
         waiting = await self.calls.find_undecided(entry)
-        return self._questions.find(entry.call.id, waiting, ctx.session.client_capabilities)
+        client = ctx.session.client_capabilities
+        return await self._questions.find(entry.call.id, waiting, client)
 
 
 def _missing_tasks(message: str) -> MCPError:

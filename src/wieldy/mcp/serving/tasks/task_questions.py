@@ -76,14 +76,15 @@ class TaskQuestions:
         self._asking = asking
         self._background = background
 
-    def find(
+    async def find(
         self, task_id: str, waiting: Sequence[Parked], client: ClientCapabilities | None
     ) -> list[OpenQuestion]:
         """What a client can answer of what its task waits for."""
         found = []
         for parked in waiting[:_MOST_ASKED]:
             tool = self._box.get(parked.tool)
-            asked = self._asking.ask_about(make_receipt(parked), tool, asking_agent(parked))
+            receipt = make_receipt(parked)
+            asked = await self._asking.ask_about(receipt, tool, asking_agent(parked))
             if asked is None or not asked.requests or missing_capabilities(asked.requests, client):
                 continue
             around = None if parked.id == task_id else task_id

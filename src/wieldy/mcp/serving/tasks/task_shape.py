@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
-from wieldy.mcp.serving.call_results import decide_elsewhere
+from wieldy.mcp.serving.call_results import A_PERSON
 from wieldy.mcp.tasks_extension import ENDED_TASK, TaskStatus
 
 if TYPE_CHECKING:
@@ -56,21 +56,17 @@ def _poll_interval(age: float) -> int:
 
 
 def waiting_message(entry: "Entry", asked: bool) -> str:
-    """What a call waits for, and who else can help than the client's user."""
-    call_id = entry.call.id
+    """What a call waits for."""
     if entry.state == "approved":
         return "It was approved, and is about to run."
     if "waits_for" in entry.metadata:
         below = ", ".join(entry.metadata["waits_for"])
-        return (
-            f"It goes on when these calls have ended: {below}. A person can see them with "
-            "`wieldy pending` and decide with `wieldy approve ID`."
-        )
+        return f"It goes on when these calls have ended: {below}. {A_PERSON}."
     if "input" in entry.metadata:
         said = "It waits for answers."
-        return said if asked else f"{said} The program that serves it can give them."
+        return said if asked else f"{said} A person has to give them."
     said = "It waits for approval."
-    return said if asked else f"{said} {decide_elsewhere(call_id)}."
+    return said if asked else f"{said} {A_PERSON}."
 
 
 def unknown_error(entry: "Entry") -> dict[str, Any]:
