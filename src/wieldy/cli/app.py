@@ -18,7 +18,6 @@ from .command_options import (
     Arguments,
     ArgumentText,
     AsJson,
-    By,
     Caller,
     CallId,
     CostFile,
@@ -29,6 +28,7 @@ from .command_options import (
     Name,
     Output,
     PageName,
+    PersonToken,
     ProjectKind,
     Provider,
     Providers,
@@ -172,7 +172,7 @@ def call(
         typer.Option(help="Stop the call after this many seconds.", show_default=False),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
-    by: By = None,
+    token: PersonToken = None,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
@@ -196,7 +196,7 @@ def call(
     """
     as_json = output is Form.JSON
     wish = Wish(
-        name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback, out
+        name, tuple(arg or ()), arguments, session, timeout, token, yes, as_json, traceback, out
     )
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
@@ -374,7 +374,7 @@ def approve(
     sources: ToolSources = None,
     arg: Arguments = None,
     arguments: ArgumentText = None,
-    by: By = None,
+    token: PersonToken = None,
     store: Store = None,
     source: MoreSources = None,
     traceback: Traceback = False,
@@ -382,10 +382,13 @@ def approve(
 ) -> None:
     """Approve a waiting call, and run it if you name a SOURCE that has its tool.
 
+    On a terminal you see the call whole and are asked. Without one, the command
+    wants the token of somebody who may approve, and who has not made the call.
+
     Without such a SOURCE the approval is recorded, and a process that has the
     tool runs the call. --arg changes one argument; --json replaces all of them.
     """
-    verdict = PersonVerdict(call_id, by, tuple(arg or ()), arguments)
+    verdict = PersonVerdict(call_id, token, tuple(arg or ()), arguments)
     choice = StoreChoice(store, (*(sources or ()), *(source or ())))
     raise typer.Exit(run_approve(verdict, choice, output is Form.JSON, traceback))
 
@@ -397,21 +400,25 @@ def deny(
         str | None,
         typer.Option(help="Why you deny it. The model sees this text.", show_default=False),
     ] = None,
-    by: By = None,
+    token: PersonToken = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deny a waiting call. It will not run."""
+    """Deny a waiting call. It will not run.
+
+    On a terminal you see the call and are asked. Without one, the command wants
+    the token of somebody who may decide, or of whoever made the call.
+    """
     choice = StoreChoice(store, tuple(source or ()))
-    raise typer.Exit(run_deny(PersonVerdict(call_id, by), reason, choice, as_json))
+    raise typer.Exit(run_deny(PersonVerdict(call_id, token), reason, choice, as_json))
 
 
 @app.command()
 def recover(
     sources: Sources = None,
     chosen: UnknownCalls = None,
-    by: By = None,
+    token: PersonToken = None,
     store: Store = None,
     source: MoreSources = None,
     as_json: AsJson = False,
@@ -421,7 +428,7 @@ def recover(
     Approved calls that no process has started are run as well.
     """
     named = [*(sources or ()), *(source or ())]
-    raise typer.Exit(run_recover(named, store, chosen or (), by, as_json))
+    raise typer.Exit(run_recover(named, store, chosen or (), token, as_json))
 
 
 @app.command()
@@ -438,14 +445,14 @@ def settle(
         str | None,
         typer.Option(help="How you know the result, or why the call failed.", show_default=False),
     ] = None,
-    by: By = None,
+    token: PersonToken = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Record how an interrupted call ended. The call does not run again."""
     choice = StoreChoice(store, tuple(source or ()))
-    raise typer.Exit(run_settle(call_id, end, value, reason, by, choice, as_json))
+    raise typer.Exit(run_settle(call_id, end, value, reason, token, choice, as_json))
 
 
 @app.command()

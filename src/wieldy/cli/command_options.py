@@ -148,10 +148,14 @@ ArgumentText = Annotated[
         show_default=False,
     ),
 ]
-By = Annotated[
+PersonToken = Annotated[
     str | None,
     typer.Option(
-        help="The name to record for the decision. Default: your login name.", show_default=False
+        "--token",
+        metavar="TOKEN",
+        help="The token of the person who decides. Default: WIELDY_TOKEN, then the person at the "
+        "terminal.",
+        show_default=False,
     ),
 ]
 Agent = Annotated[str | None, typer.Option(help="The agent of the calls.", show_default=False)]

@@ -75,6 +75,11 @@ def tokens(given: list[str] | None) -> dict[str, str]:
     return found
 
 
+def person_token(given: str | None) -> str | None:
+    """The token of the person who decides by a command: as given, or from the environment."""
+    return given or os.environ.get("WIELDY_TOKEN") or None
+
+
 def wants_color() -> bool:
     """Whether output on a terminal may have colours and styles; see no-color.org."""
     return not os.environ.get("NO_COLOR")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from wieldy.core.permission.parked import Parked
 from wieldy.core.visible_text import visible_line, visible_name
 
 from . import screen
@@ -21,11 +22,7 @@ class ApprovalAnswer(Enum):
 
 def ask_approval(tool: str, arguments: Any, reason: object) -> ApprovalAnswer:
     """Show a call with all its arguments, and ask whether it may run."""
-    why = visible_line(str(reason or "it needs approval"))
-    screen.say(f"{visible_name(tool)} waits for your approval: {why}", "yellow")
-    named = arguments.items() if isinstance(arguments, Mapping) else ()
-    for name, value in named:
-        screen.say(f"  {visible_name(name)} = {screen.exact(value)}")
+    _show_call(tool, arguments, reason)
     while True:
         answer = ask_line("Run it? y/N/edit: ").strip().lower()
         if answer in ("", "n", "no"):
@@ -33,6 +30,23 @@ def ask_approval(tool: str, arguments: Any, reason: object) -> ApprovalAnswer:
         for each in (ApprovalAnswer.YES, ApprovalAnswer.EDIT):
             if each.value.startswith(answer):
                 return each
+
+
+def confirm_verdict(parked: Parked, arguments: Any, question: str) -> bool:
+    """Show all of a call that waits, and ask whether a verdict on it is meant."""
+    _show_call(parked.tool, arguments, parked.reason)
+    asked_by = [f"{key} {text}" for key, text in parked.scope.to_dict().items() if text is not None]
+    if asked_by:
+        screen.say(f"  asked by: {visible_line(', '.join(asked_by))}")
+    return ask_line(f"{question} y/N: ").strip().lower() in ("y", "yes")
+
+
+def _show_call(tool: str, arguments: Any, reason: object) -> None:
+    why = visible_line(str(reason or "it needs approval"))
+    screen.say(f"{visible_name(tool)} waits for your approval: {why}", "yellow")
+    named = arguments.items() if isinstance(arguments, Mapping) else ()
+    for name, value in named:
+        screen.say(f"  {visible_name(name)} = {screen.exact(value)}")
 
 
 def ask_edits(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,15 @@ class RoleChoice(StrEnum):
 TokenName = Annotated[
     str, typer.Argument(metavar="NAME", help="Whose token it is.", show_default=False)
 ]
+AdministratorToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        help="The token of an administrator, without a terminal. Default: WIELDY_TOKEN.",
+        show_default=False,
+    ),
+]
 token_app = typer.Typer(
     help="Make, list and revoke the access tokens of callers, and print sign-in links.",
     no_args_is_help=True,
@@ -58,6 +67,7 @@ def make_token(
             show_default=False,
         ),
     ] = None,
+    token: AdministratorToken = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
@@ -65,7 +75,7 @@ def make_token(
     """Make a token and print it. Only its digest is kept."""
     choice = StoreChoice(store, tuple(source or ()))
     roles: list[Role] = [each.value for each in role or [RoleChoice.CALL]]
-    raise typer.Exit(run_make_token(choice, name, roles, view, expires, as_json))
+    raise typer.Exit(run_make_token(choice, name, roles, view, expires, token, as_json))
 
 
 @token_app.command("link")
@@ -80,13 +90,14 @@ def link_token(
             metavar="WHEN", help="When the link stops working: a length of time, or a date."
         ),
     ] = "10m",
+    token: AdministratorToken = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a link that signs the owner of a token in to the console, once."""
     choice = StoreChoice(store, tuple(source or ()))
-    raise typer.Exit(run_link_token(choice, name, url, expires, as_json))
+    raise typer.Exit(run_link_token(choice, name, url, expires, token, as_json))
 
 
 @token_app.command("list")
@@ -97,7 +108,12 @@ def list_tokens(store: Store = None, source: StoreSource = None, as_json: AsJson
 
 @token_app.command("revoke")
 def revoke_token(
-    name: TokenName, store: Store = None, source: StoreSource = None, as_json: AsJson = False
+    name: TokenName,
+    token: AdministratorToken = None,
+    store: Store = None,
+    source: StoreSource = None,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke a token. It is refused from now on."""
-    raise typer.Exit(run_revoke_token(StoreChoice(store, tuple(source or ())), name, as_json))
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_revoke_token(choice, name, token, as_json))

@@ -130,7 +130,7 @@ async def test_who_approved_is_known(mode: Mode) -> None:
     with served(box, tokens=TOKENS) as url:
         async with connected(url, "alice-secret-1", mode, elicitation_callback=Person()) as client:
             assert text_of(await client.call_tool("wipe", {"path": "a"})) == "wiped a"
-    assert decided == ["alice"]
+    assert decided == ["alice, answered in the client"]
 
 
 async def test_a_question_is_for_the_token_that_was_asked(guarded: str) -> None:

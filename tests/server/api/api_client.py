@@ -151,9 +151,11 @@ def make_box(folder: Path, **options: Any) -> Toolbox:
 
 @asynccontextmanager
 async def api_of(box: Toolbox, tokens: bool = True, **options: Any) -> AsyncIterator[ApiClient]:
-    """A client of a box's API, which is closed after."""
-    if tokens:
-        options.setdefault("identifiers", [People()])
+    """A client of a box's API, which is closed after.
+
+    Without tokens, anybody calls and reads, and the people decide.
+    """
+    options.setdefault("identifiers" if tokens else "deciders", [People()])
     async with http(app(box, **options)) as client:
         yield ApiClient(client)
     await box.close()

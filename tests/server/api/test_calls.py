@@ -269,7 +269,7 @@ async def test_a_caller_answers_the_questions_of_their_own_calls(tmp_path: Path)
 
 
 async def test_where_nobody_approves_their_own_calls_the_api_keeps_to_it(tmp_path: Path) -> None:
-    async with api_of(make_box(tmp_path), self_approval=False) as client:
+    async with api_of(make_box(tmp_path)) as client:
         waits = await make(client, "max", "wipe", path="x")
         path = f"/api/pending/{waits['call_id']}"
         own = await client.refused("POST", f"{path}/approve", "max", json={})
@@ -339,7 +339,7 @@ async def test_secrets_stay_covered_in_every_answer(tmp_path: Path) -> None:
             str(await client.get(f"/api/{kind}/{waits['call_id']}"))
             for kind in ("calls", "pending")
         ]
-        done = await client.post(f"/api/pending/{waits['call_id']}/approve", {})
+        done = await client.post(f"/api/pending/{waits['call_id']}/approve", {}, "ann")
         texts += [str(done), str(await client.get("/api/calls"))]
     assert done["value"] == "in"
     assert not any("hunter2" in text for text in texts)

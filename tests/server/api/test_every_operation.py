@@ -97,7 +97,7 @@ async def test_hostile_text_in_a_path_is_an_id_that_does_not_exist(tmp_path: Pat
     async with api_of(make_box(tmp_path), tokens=False) as client:
         for operation in (each for each in PLAIN if "{" in each.path):
             for text in HOSTILE:
-                answer = await ask(client, operation, None, path=fill_path(operation, text))
+                answer = await ask(client, operation, "adam", path=fill_path(operation, text))
                 assert answer.status_code == 404, (operation.name, text, answer.text)
         raw = await client.send("GET", "/api/calls/%ff%fe%ed%a0%80")
         assert raw.status_code == 404
@@ -106,16 +106,18 @@ async def test_hostile_text_in_a_path_is_an_id_that_does_not_exist(tmp_path: Pat
 async def test_what_a_request_does_not_know_is_refused(tmp_path: Path) -> None:
     async with api_of(make_box(tmp_path), tokens=False) as client:
         for operation in OPERATIONS:
-            unknown = await ask(client, operation, None, params={"nonsense": "1"})
+            unknown = await ask(client, operation, "adam", params={"nonsense": "1"})
             assert (unknown.status_code, unknown.json()["error"]["code"]) == (
                 422,
                 "invalid_request",
             )
-            twice = await client.refused(operation.method, fill_path(operation) + "?a=1&a=2")
+            twice = await client.refused(
+                operation.method, fill_path(operation) + "?a=1&a=2", "adam"
+            )
             assert twice == (400, "repeated"), operation.name
             if "cursor" in operation.query.model_fields:
                 for cursor in ("x", "bnVsbA", "W10", "W251bGwsIG51bGxd", "é", "WzFlOTk5LCAiYSJd"):
-                    bad = await ask(client, operation, None, params={"cursor": cursor})
+                    bad = await ask(client, operation, "adam", params={"cursor": cursor})
                     assert bad.status_code == 400, (operation.name, cursor, bad.text)
                     assert bad.json()["error"]["code"] == "bad_cursor"
 
@@ -143,6 +145,7 @@ async def test_a_body_that_is_not_what_is_expected_is_refused(
             said = await client.refused(
                 operation.method,
                 fill_path(operation),
+                "adam",
                 content=body,
                 headers={"Content-Type": kind},
             )
@@ -152,7 +155,7 @@ async def test_a_body_that_is_not_what_is_expected_is_refused(
 async def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     async with api_of(make_box(tmp_path), tokens=False, max_body=1000) as client:
         for operation in (each for each in OPERATIONS if each.body is not None):
-            answer = await ask(client, operation, None, json={"reason": "x" * 2000})
+            answer = await ask(client, operation, "adam", json={"reason": "x" * 2000})
             assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
 
@@ -171,5 +174,5 @@ async def test_without_a_store_what_needs_one_says_so(tmp_path: Path) -> None:
             assert await client.refused("GET", f"/api/{path}") == (409, "no_store")
         made = await client.post("/api/calls", {"tool": "greet"})
         waiting = (await client.get("/api/pending"))["pending"]
-        done = await client.post(f"/api/pending/{waiting[0]['call_id']}/approve", {})
+        done = await client.post(f"/api/pending/{waiting[0]['call_id']}/approve", {}, "adam")
     assert (made["state"], done["state"], done["value"]) == ("pending", "ok", "hello")

@@ -21,9 +21,9 @@ async def test_me_says_who_asks_and_what_they_may_do(tmp_path: Path) -> None:
         cal, max_ = await client.get("/api/me", "cal"), await client.get("/api/me", "max")
     async with api_of(make_box(tmp_path), tokens=False) as client:
         local = await client.get("/api/me")
-    assert cal == {"name": "cal", "roles": ["call"], "view": None}
+    assert cal == {"name": "cal", "roles": ["call"], "reads_all": False, "view": None}
     assert max_["roles"] == ["call", "approve"]
-    assert local == {"name": None, "roles": ["call", "approve", "administer"], "view": None}
+    assert local == {"name": None, "roles": ["call"], "reads_all": True, "view": None}
 
 
 async def test_artifacts_are_listed_read_by_version_and_compared(tmp_path: Path) -> None:

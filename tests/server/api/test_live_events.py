@@ -106,7 +106,7 @@ async def test_blocking_and_nested_calls_are_heard_too(
 
 
 async def test_a_stream_of_one_call_has_nothing_of_others(tmp_path: Path) -> None:
-    with served(make_live_box(tmp_path), run) as url:
+    with served(make_live_box(tmp_path), run, deciders=[People()]) as url:
         async with listen(url) as every:
             await every.next()
             waits = (await post(url, "/api/calls", {"tool": "wipe", "arguments": {"path": "x"}}))[
@@ -116,7 +116,7 @@ async def test_a_stream_of_one_call_has_nothing_of_others(tmp_path: Path) -> Non
             async with listen(only) as stream:
                 await stream.next()
                 await call(url, "build")
-                await post(url, f"/api/pending/{waits}/approve", {})
+                await post(url, f"/api/pending/{waits}/approve", {}, "ann")
                 found = await stream.until(waits, "ok")
     assert {event.data["call_id"] for event in found} == {waits}
 

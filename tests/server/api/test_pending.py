@@ -83,7 +83,7 @@ async def test_a_waiting_call_comes_with_its_rule_its_schema_and_its_origin(
 
 
 async def test_whoever_may_not_approve_their_own_calls_is_told_so(tmp_path: Path) -> None:
-    async with api_of(make_box(tmp_path), self_approval=False) as client:
+    async with api_of(make_box(tmp_path)) as client:
         waits = await park(client, "wipe", "max", path="x")
         assert (await client.get(f"/api/pending/{waits}", "max"))["decidable"] is False
         assert (await client.get(f"/api/pending/{waits}", "ann"))["decidable"] is True
@@ -157,10 +157,10 @@ async def test_a_covered_secret_is_not_sent_along_with_edited_arguments(tmp_path
         body: dict[str, Any] = {"tool": "upload", "arguments": edited, "call_id": waits}
         told = await problems(client, **body)
         path = f"/api/pending/{waits}/approve"
-        refused = await client.refused("POST", path, json={"arguments": edited})
+        refused = await client.refused("POST", path, "ann", json={"arguments": edited})
         again = {**edited, "password": "another-password"}
         fine = await problems(client, **{**body, "arguments": again})
-        done = await client.post(path, {"arguments": again})
+        done = await client.post(path, {"arguments": again}, "ann")
     assert [place for place, _ in told] == ["password"]
     assert refused == (422, "wrong_value")
     assert fine == [] and done["value"] == "https://theirs"

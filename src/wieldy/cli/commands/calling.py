@@ -12,6 +12,7 @@ from typing import Any
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.argument_options import ArgumentError, read_arguments
+from wieldy.cli.deciding_person import find_approver
 from wieldy.cli.input_answers import asked_answers
 from wieldy.cli.live_output import Outlet
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
@@ -57,7 +58,7 @@ class Wish:
     text: str | None = None
     session: str | None = None
     timeout: float | None = None
-    by: str | None = None
+    token: str | None = None
     yes: bool = False
     as_json: bool = False
     traceback: bool = False
@@ -129,8 +130,11 @@ def _decide_call(
     """Ask a person at the terminal to decide; without a terminal, return the receipt."""
     if not wish.yes and not screen.attended():
         return receipt
-    box, call, by = found.toolbox, receipt.call, wish.by or environment.user()
+    box, call, by = found.toolbox, receipt.call, environment.user()
     if wish.yes:
+        if found.kept:
+            # Others may decide on the calls of this store, so it counts who says yes.
+            by = runner.run(find_approver(box, wish.token, call))
         return _run_call(runner, box.approve_stream(call.id, by), outlet, call, wish)
     parked = runner.run(_find_parked(box, call.id))
     changes: dict[str, Any] = {}
@@ -166,8 +170,7 @@ def _answer_input(
     answers = asked_answers(receipt.metadata["input"]) if screen.attended() else None
     if answers is None:
         return receipt
-    by = wish.by or environment.user()
-    return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
+    return runner.run(found.toolbox.answer(receipt.call.id, answers, environment.user()))
 
 
 def _finish_call(

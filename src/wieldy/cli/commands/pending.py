@@ -2,21 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from wieldy.cli import environment, exits, screen
+from wieldy.cli import exits, screen
 from wieldy.cli.argument_options import ArgumentError, read_arguments
 from wieldy.cli.call_ids import find_entry
+from wieldy.cli.deciding_person import asks_here, find_approver, find_denier
 from wieldy.cli.input_answers import given_answers
 from wieldy.cli.json_views import parked_data
 from wieldy.cli.live_output import Outlet
 from wieldy.cli.module import SourceError
 from wieldy.cli.sources import Own, loaded_tools
 from wieldy.cli.store_choice import IN_MEMORY, StoreChoice
-from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import CallDenied, ToolNotFound
+from wieldy.cli.terminal_questions import confirm_verdict
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import CallDenied, ToolNotFound, WieldyError
 from wieldy.core.permission.parked import Parked
 from wieldy.core.visible_text import visible_line, visible_name
 from wieldy.toolbox import Toolbox
@@ -26,19 +29,18 @@ from .calling import say_traceback
 _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 
 
+class NothingDecided(WieldyError):
+    """The person at the terminal did not agree to what they had asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class PersonVerdict:
-    """A person's decision on one call: the call, the person's name and changed arguments."""
+    """A person's decision on one call: the call, the person's token and changed arguments."""
 
     call_id: str
-    by: str | None = None
+    token: str | None = None
     pairs: tuple[str, ...] = ()
     text: str | None = None
-
-    @property
-    def person(self) -> str:
-        """The name of the person who decides."""
-        return self.by or environment.user()
 
     @property
     def edits(self) -> bool:
@@ -75,14 +77,17 @@ def run_approve(
 
     def work(runner: asyncio.Runner) -> int:
         with deciding(runner, choice) as box:
-            call_id, parked = runner.run(_find_call(box, verdict.call_id, choice))
+            call, parked = runner.run(_find_call(box, verdict.call_id, choice))
+            person = runner.run(find_approver(box, verdict.token, call))
             outlet = Outlet(as_json)
             if parked is not None and parked.requests is not None:
                 answers = given_answers(parked.requests, verdict.pairs, verdict.text)
-                outcome = runner.run(box.answer(call_id, answers, verdict.person))
+                _confirm(verdict, parked, {**parked.shown, "answers": answers}, "Answer it?")
+                outcome = runner.run(box.answer(call.id, answers, person))
             else:
                 arguments = _edit_arguments(box, parked, verdict) if verdict.edits else None
-                items = box.approve_stream(call_id, verdict.person, arguments)
+                _confirm(verdict, parked, _shown_edits(parked, arguments), "Let it run?")
+                items = box.approve_stream(call.id, person, arguments)
                 outcome = runner.run(outlet.follow(items))
             asks = not outcome.metadata.keys().isdisjoint(("input", "waits_for"))
             if outcome.status is Status.PENDING and not asks:
@@ -106,13 +111,15 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
 
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
-            call_id, _ = runner.run(_find_call(box, verdict.call_id, choice))
-            outcome = runner.run(box.deny(call_id, verdict.person, reason))
+            call, parked = runner.run(_find_call(box, verdict.call_id, choice))
+            person = runner.run(find_denier(box, verdict.token, call))
+            _confirm(verdict, parked, _shown_edits(parked, None), "Deny it?")
+            outcome = runner.run(box.deny(call.id, person, reason))
             if as_json:
                 Outlet(as_json).finish(outcome)
             else:
                 assert isinstance(outcome.error, CallDenied)
-                screen.show(f"Denied {call_id}: {outcome.error.reason}")
+                screen.show(f"Denied {call.id}: {outcome.error.reason}")
         return exits.OK
 
     return exits.guarded(work)
@@ -141,11 +148,35 @@ def reading(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
         runner.run(box.close())
 
 
-async def _find_call(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Parked | None]:
-    """The id of the call, and the call itself if it still waits for a decision."""
-    call_id = (await find_entry(box.store, given, choice.command("pending"))).call.id
+async def _find_call(box: Toolbox, given: str, choice: StoreChoice) -> tuple[Call, Parked | None]:
+    """The call, and how it is parked if it still waits for a decision."""
+    call = (await find_entry(box.store, given, choice.command("pending"))).call
     waiting = {parked.id: parked for parked in await box.pending()}
-    return call_id, waiting.get(call_id)
+    return call, waiting.get(call.id)
+
+
+def _shown_edits(parked: Parked | None, edited: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments with which a call would run, as a person may see them."""
+    shown: Mapping[str, Any] = {} if parked is None else parked.shown
+    if parked is None or edited is None:
+        return dict(shown)
+    kept = parked.arguments
+    # What was not edited may be a secret.
+    return {
+        name: shown[name] if name in kept and each == kept[name] and name in shown else each
+        for name, each in edited.items()
+    }
+
+
+def _confirm(
+    verdict: PersonVerdict, parked: Parked | None, arguments: Mapping[str, Any], question: str
+) -> None:
+    """Ask the person at the terminal; a token has said who decides, and that they mean it."""
+    if parked is None or not asks_here(verdict.token):
+        # Of a call that was decided before, the command tells what became of it.
+        return
+    if not confirm_verdict(parked, arguments, question):
+        raise NothingDecided(f"Nothing was decided: {parked.id} still waits.")
 
 
 def _edit_arguments(

@@ -7,16 +7,19 @@ from typing import Any
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.call_ids import find_entry
+from wieldy.cli.deciding_person import find_person
 from wieldy.cli.json_views import entry_data, outcome_data
 from wieldy.cli.live_output import own_stdout
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Outcome, Status
+from wieldy.core.choices import Role
 from wieldy.toolbox import Toolbox
 
 from .pending import deciding
 
 _COLUMNS = ("call", "tool", "status", "result")
+_DECIDING: tuple[Role, ...] = ("approve", "administer")
 
 
 class SettledEnd(StrEnum):
@@ -30,7 +33,7 @@ def run_recover(
     sources: list[str],
     store: str | None,
     chosen: Sequence[str],
-    by: str | None,
+    token: str | None,
     as_json: bool,
 ) -> int:
     """Run interrupted calls again, or only the chosen ones; returns the exit code."""
@@ -38,8 +41,10 @@ def run_recover(
     async def recover(box: Toolbox, choice: StoreChoice) -> list[Outcome]:
         listing = choice.command("log --status unknown")
         named = [(await find_entry(box.store, each, listing)).call.id for each in chosen]
+        # Whoever names a call lets it run; the others run again only where that does no harm.
+        by = await find_person(box, token, _DECIDING) if named else environment.user()
         with own_stdout():
-            return await box.recover(named or None, by or environment.user())
+            return await box.recover(named or None, by)
 
     def work(runner: asyncio.Runner) -> int:
         choice = StoreChoice(store, tuple(environment.sources(sources)))
@@ -64,7 +69,7 @@ def run_settle(
     end: SettledEnd,
     value: str | None,
     reason: str | None,
-    by: str | None,
+    token: str | None,
     choice: StoreChoice,
     as_json: bool,
 ) -> int:
@@ -74,7 +79,7 @@ def run_settle(
         async with choice.open() as box:
             listing = choice.command("log --status unknown")
             found = await find_entry(box.store, call_id, listing)
-            who, gave = by or environment.user(), _read_result(value)
+            who, gave = await find_person(box, token, _DECIDING), _read_result(value)
             entry = await box.ledger.settle(found.call.id, Status(end), who, gave, reason)
         if as_json:
             screen.put(entry_data(entry))

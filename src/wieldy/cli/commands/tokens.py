@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from wieldy.cli import environment, exits, screen
+from wieldy.cli import exits, screen
+from wieldy.cli.deciding_person import find_token_maker
 from wieldy.cli.moments import read_deadline
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.choices import Role
@@ -24,6 +25,7 @@ def run_make_token(
     roles: Sequence[Role],
     view: str | None,
     expires: str | None,
+    person: str | None,
     as_json: bool,
 ) -> int:
     """Make a token and print it, the only time that it is shown; returns the exit code."""
@@ -32,7 +34,7 @@ def run_make_token(
         expires_at = read_deadline(expires, "--expires")
         # A caller may get a token before the server runs for the first time.
         async with choice.open(create=True) as box:
-            tokens, by = box.store.tokens, environment.user()
+            tokens, by = box.store.tokens, await find_token_maker(box, person, name, roles)
             token = await tokens.make(name, roles, view=view, expires_at=expires_at, by=by)
             if as_json:
                 known = {each.name: each for each in await tokens.list()}
@@ -46,7 +48,7 @@ def run_make_token(
 
 
 def run_link_token(
-    choice: StoreChoice, name: str, address: str, expires: str, as_json: bool
+    choice: StoreChoice, name: str, address: str, expires: str, person: str | None, as_json: bool
 ) -> int:
     """Make a link that signs the owner of a token in, and print it; returns the exit code."""
 
@@ -54,7 +56,8 @@ def run_link_token(
         expires_at = read_deadline(expires, "--expires") or 0.0
         page = _read_address(address)
         async with choice.open() as box:
-            seconds, by = expires_at - time.time(), environment.user()
+            by = await find_token_maker(box, person, name)
+            seconds = expires_at - time.time()
             key = await box.store.sign_ins.make_link(name, seconds=seconds, by=by)
         # A browser sends the part after the # to no server, so it is in no log.
         link = f"{page}/sign-in#{key}"
@@ -96,11 +99,12 @@ def run_list_tokens(choice: StoreChoice, as_json: bool) -> int:
     return exits.guarded(lambda runner: runner.run(read()))
 
 
-def run_revoke_token(choice: StoreChoice, name: str, as_json: bool) -> int:
+def run_revoke_token(choice: StoreChoice, name: str, person: str | None, as_json: bool) -> int:
     """Revoke a token; returns the exit code."""
 
     async def revoke() -> int:
         async with choice.open() as box:
+            await find_token_maker(box, person, name)
             token = await box.store.tokens.revoke(name)
             if as_json:
                 screen.put(token.to_dict())

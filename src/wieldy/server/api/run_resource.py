@@ -209,14 +209,14 @@ def _describe_tree(asked: Asked, tree: WholeRun, whole: bool) -> RunTree:
     run = tree.run
     parts = {"input": _read_input(run), "answer": run.answer}
     messages = _read_messages(tree)
+    served = asked.api.find_agent(run.agent) is not None
+    resumable = served and _resumes(asked, run) and _can_resume(run)
     return RunTree(
         **_brief_facts(run),
         **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
         messages=_cut_messages(messages[:_MOST_MESSAGES], whole, cuts),
         more_messages=len(messages) > _MOST_MESSAGES,
-        resumable=_resumes(asked, run)
-        and _can_resume(run)
-        and asked.api.find_agent(run.agent) is not None,
+        resumable=resumable,
         usage=tree.usage,
         spent=tree.spent,
         rounds=[

@@ -73,8 +73,9 @@ class SignInDesk:
 
     async def _end_current(self, request: Request) -> None:
         key = read_session_key(request.scope["headers"])
-        for each in self._sign_ins if key is not None else ():
-            await each.end_session(key)
+        if key is not None:
+            for each in self._sign_ins:
+                await each.end_session(key)
 
 
 async def _answer_safely(work: Awaitable[Response]) -> Response:

@@ -63,7 +63,10 @@ async def test_a_run_that_somebody_else_decides_on_goes_on(url: str) -> None:
         ended = await client.end_of(task_id)
 
     assert waiting["status"] == "working"
-    assert parked.id in waiting["statusMessage"] and "wieldy approve" in waiting["statusMessage"]
+    assert (
+        parked.id in waiting["statusMessage"]
+        and "A person has to agree" in waiting["statusMessage"]
+    )
     assert (ended["result"]["content"][0]["text"], desk.ran) == ("Paid.", ["refund A-17"])
 
 
