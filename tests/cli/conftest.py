@@ -10,6 +10,7 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
+from tests.cli.terminal import make_token
 from wieldy.cli.app import app
 
 Command = Callable[..., Result]
@@ -107,9 +108,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a tools.py and nothing in the environment."""
     (tmp_path / "tools.py").write_text(TOOLS)
     monkeypatch.chdir(tmp_path)
-    for name in ("WIELDY_STORE", "WIELDY_SOURCE", "WIELDY_TOKENS"):
+    for name in ("WIELDY_STORE", "WIELDY_SOURCE", "WIELDY_TOKEN", "WIELDY_TOKENS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def ann(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The token of somebody who may decide, which is in the environment."""
+    token = make_token(folder)
+    monkeypatch.setenv("WIELDY_TOKEN", token)
+    return token
 
 
 _built_command = cache(get_command)

@@ -1,5 +1,6 @@
 """The command as people and scripts meet it: in a pipe, and on a terminal."""
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -11,9 +12,12 @@ import struct
 import subprocess
 import termios
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.forking.launch_files import INSTALLED, WIELDY, run_forked
+from wieldy import Toolbox
+from wieldy.core.choices import Role
 
 SECONDS = 120
 _CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -41,6 +45,18 @@ def wieldy(
         env=_environment(**environment),
         timeout=SECONDS,
     )
+
+
+def make_token(
+    folder: Path, name: str = "ann", roles: Sequence[Role] = ("approve",), file: str = "wieldy.db"
+) -> str:
+    """The token of somebody, in the store of a folder."""
+
+    async def make() -> str:
+        async with Toolbox(store=f"sqlite:///{folder}/{file}") as box:
+            return await box.store.tokens.make(name, roles)
+
+    return asyncio.run(make())
 
 
 class Terminal:

@@ -13,6 +13,9 @@ OLD = "call_0123456789ab"
 COMMANDS = [("approve",), ("deny",), ("log",), ("settle", "ok"), ("recover", "--call")]
 
 
+pytestmark = pytest.mark.usefixtures("ann")
+
+
 @pytest.fixture
 def store(folder: Path) -> "Store":
     return Store(folder / "wieldy.db")

@@ -98,7 +98,7 @@ def is_harmless(text: str) -> bool:
     ids=lambda arguments: " ".join(arguments).replace(NASTY, "NASTY"),
 )
 def test_no_command_lets_control_characters_or_markup_through(
-    command: Command, hostile: Path, arguments: tuple[str, ...]
+    command: Command, hostile: Path, ann: str, arguments: tuple[str, ...]
 ) -> None:
     text = NASTY.encode("utf-8", "replace").decode()
     command("call", "say", "--arg", f"text={text}", "--session", text)

@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from tests.cli.terminal import make_token
 from wieldy import Toolbox
 from wieldy.cli.store_choice import StoreChoice
 
 
 @pytest.fixture
-def elsewhere(folder: Path, command: Command) -> str:
+def elsewhere(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a call that waits in a store that only its source knows."""
     text = (folder / "tools.py").read_text().replace("sqlite:///wieldy.db", "sqlite:///kept.db")
     (folder / "mine.py").write_text(text)
     (folder / "tools.py").unlink()
+    monkeypatch.setenv("WIELDY_TOKEN", make_token(folder, file="kept.db"))
     return command("call", "wipe", "mine.py", "--arg", "path=a").stdout.strip()
 
 

@@ -141,7 +141,7 @@ def test_a_traceback_is_shown_when_asked_for(folder: Path, command: Command) -> 
 
 
 def test_a_traceback_of_an_approved_call_is_shown_and_none_that_tells_a_secret(
-    folder: Path, command: Command
+    folder: Path, command: Command, ann: str
 ) -> None:
     (folder / "risky.py").write_text(
         "from wieldy import Secret, Toolbox\n"

@@ -150,8 +150,8 @@ def test_without_a_store_nothing_waits(command: Command, folder: Path) -> None:
     assert command("call", "wipe", "--arg", "path=a", "--yes").stdout == "wiped a 1\n"
 
 
-def test_yes_approves_in_the_caller_s_name(command: Command) -> None:
-    done = command("call", "wipe", "--arg", "path=a", "--yes", "--by", "ann", "--session", "s")
+def test_yes_approves_in_the_name_of_a_token(command: Command, ann: str) -> None:
+    done = command("call", "wipe", "--arg", "path=a", "--yes", "--session", "s")
     assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
     [entry] = json.loads(command("log", "--session", "s", "--json").stdout)
     assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
@@ -248,7 +248,7 @@ def test_on_a_terminal_the_person_answers_what_a_tool_asks(start: Start) -> None
     assert terminal.ends_with() == 0
 
 
-def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path) -> None:
+def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path, ann: str) -> None:
     (folder / "loud.py").write_text(LOUD)
     for command in (["call", "shout", "loud.py"], ["approve", "call_", "loud.py"]):
         done = wieldy(*command, "--output", "json", cwd=folder)

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from tests.cli.commands.test_gateway_end import address
-from tests.cli.terminal import wieldy
+from tests.cli.terminal import make_token, wieldy
 from tests.forking.launch_files import WIELDY
 from tests.forking.launcher import CRASH
 from tests.server.webhooks.receiver import SECRET, Receiver
@@ -96,7 +96,9 @@ async def test_what_a_killed_gateway_has_not_delivered_is_delivered_by_the_next(
         await process.wait()
     store = f"sqlite:///{folder}/wieldy.db"
     # No gateway runs while another process decides.
-    denied = await asyncio.to_thread(wieldy, "deny", call_id, "--store", store, cwd=folder)
+    token = await asyncio.to_thread(make_token, folder)
+    words = ("deny", call_id, "--store", store, "--token", token)
+    denied = await asyncio.to_thread(wieldy, *words, cwd=folder)
     assert denied.returncode == 0, denied.stderr
     with closing(sqlite3.connect(folder / "wieldy.db")) as file, file:
         # The minute passes for which the dead process has the message to itself.

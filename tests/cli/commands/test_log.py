@@ -207,7 +207,7 @@ def following(folder: Path, store: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_following_gives_a_line_for_each_call_and_each_change(
-    following: "subprocess.Popen[str]", folder: Path, command: Command
+    following: "subprocess.Popen[str]", folder: Path, command: Command, ann: str
 ) -> None:
     assert following.stdout is not None
     assert json.loads(following.stdout.readline())["tool"] == "nothing"

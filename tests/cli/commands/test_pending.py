@@ -1,7 +1,6 @@
 """Calls that wait, and what a person does about them from the command line."""
 
 import asyncio
-import getpass
 import json
 import sqlite3
 import subprocess
@@ -15,6 +14,8 @@ from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal
 from tests.forking.launch_files import WIELDY
 from wieldy import Call, Scope, Toolbox
+
+pytestmark = pytest.mark.usefixtures("ann")
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_a_damaged_call_is_said_in_a_line_beside_the_others(
 
 
 def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: str) -> None:
-    done = command("approve", waiting, "tools.py", "--by", "ann")
+    done = command("approve", waiting, "tools.py")
     assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
     entry = entry_of(command, waiting)
     assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
@@ -148,7 +149,7 @@ def test_without_a_source_the_decision_is_recorded(command: Command, waiting: st
     assert f"wieldy approve {waiting} SOURCE" in done.stderr
     [still] = json.loads(command("pending", "--json").stdout)
     assert still["status"] == "approved"
-    assert entry_of(command, waiting)["decision"]["by"] == getpass.getuser()
+    assert entry_of(command, waiting)["decision"]["by"] == "ann"
     # The arguments that were approved are those that run.
     late = command("approve", waiting, "tools.py", "--arg", "path=b")
     assert late.exit_code == 2
@@ -201,13 +202,13 @@ def test_an_approved_call_that_fails_exits_with_1(command: Command, folder: Path
 
 
 def test_a_denied_call_never_runs(command: Command, waiting: str) -> None:
-    done = command("deny", waiting, "--by", "bob", "--reason", "too risky")
+    done = command("deny", waiting, "--reason", "too risky")
     assert (done.exit_code, done.stdout) == (0, f"Denied {waiting}: too risky\n")
     entry = entry_of(command, waiting)
-    assert (entry["status"], entry["decision"]["by"]) == ("denied", "bob")
+    assert (entry["status"], entry["decision"]["by"]) == ("denied", "ann")
     after = command("approve", waiting, "tools.py")
     assert after.exit_code == 2
-    assert "was already denied by bob" in after.stderr
+    assert "was already denied by ann" in after.stderr
 
 
 def test_deny_gives_json_for_programs(command: Command, waiting: str) -> None:

@@ -1,6 +1,5 @@
 """What a crash left open, and what a person does about it from the command line."""
 
-import getpass
 import json
 import sqlite3
 import subprocess
@@ -17,6 +16,7 @@ from tests.cli.terminal import SECONDS, wieldy
 from tests.forking.launch_files import WIELDY
 from tests.forking.launcher import CRASH
 
+pytestmark = pytest.mark.usefixtures("ann")
 SHOP = '''
 """Tools that stand still while there is a file named hold."""
 
@@ -98,7 +98,7 @@ def entry_of(command: Command, call_id: str) -> dict[str, Any]:
 
 def test_what_may_run_again_does_and_the_rest_is_said(command: Command, crashed: Crashed) -> None:
     looked, paid = crashed("look", "item=tea"), crashed("pay", "amount=5")
-    done = command("recover", "shop.py", "--by", "ann")
+    done = command("recover", "shop.py")
     assert done.exit_code == 0
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["call", "tool", "status", "result"],
@@ -130,7 +130,7 @@ def test_a_call_that_is_named_runs_again_whatever_its_tool_is(
     [outcome] = json.loads(done.stdout)
     assert (done.exit_code, outcome["value"]) == (0, "paid 5")
     entry = entry_of(command, paid)
-    assert (entry["status"], entry["decision"]["by"]) == ("ok", getpass.getuser())
+    assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
     wrong = command("recover", "shop.py", "--call", failed)
     assert wrong.exit_code == 1
     assert "nothing to pay" in wrong.stdout
@@ -167,7 +167,7 @@ def test_a_person_says_how_a_call_ended(
     error: str | None,
 ) -> None:
     paid = crashed("pay", "amount=5")
-    done = command("settle", paid[:-1], end, *more, "--by", "ann")
+    done = command("settle", paid[:-1], end, *more)
     assert (done.exit_code, done.stdout) == (0, f"Settled {paid} as {end}.\n")
     entry = entry_of(command, paid)
     assert (entry["status"], entry["value"], entry["error"]) == (end, value, error)

@@ -82,13 +82,13 @@ def test_a_served_tool_is_listed_and_called_by_its_address(serving: Serving, fol
 
 
 def test_a_server_runs_what_is_approved_from_another_terminal(
-    serving: Serving, folder: Path
+    serving: Serving, folder: Path, ann: str
 ) -> None:
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     wieldy("call", "wipe", serving.url, "--arg", "path=a", cwd=elsewhere)
     [waits] = json.loads(wieldy("pending", "--json", cwd=folder).stdout)
-    approved = wieldy("approve", waits["call_id"], "--by", "ann", cwd=folder)
+    approved = wieldy("approve", waits["call_id"], cwd=folder)
     assert "a server" in approved.stderr
     followed = subprocess.Popen(
         [WIELDY, "log", "--follow", "--tool", "wipe", "--status", "ok", "--limit", "1", "--json"],

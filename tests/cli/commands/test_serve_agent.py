@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.cli.commands.test_serve import Serving
-from tests.cli.terminal import wieldy
+from tests.cli.terminal import make_token, wieldy
 from tests.forking.launch_files import WIELDY
 from tests.mcp.clients import Person, connected, text_of
 from wieldy import Toolbox
@@ -100,8 +100,9 @@ async def test_a_server_goes_on_after_wieldy_approve_and_its_client_comes_back(
 ) -> None:
     async with connected(serving.url) as client:
         told = text_of(await client.call_tool("desk", {"query": "Pay back."}))
-        call_id = re.findall(r"`wieldy approve (\w+)`", told)[0]
-        done = wieldy("approve", call_id, "--store", "sqlite:///wieldy.db", cwd=place)
+        call_id = re.findall(r"refund \((\w+)\)", told)[0]
+        token = await asyncio.to_thread(make_token, place)
+        done = wieldy("approve", call_id, "--token", token, cwd=place)
         assert done.returncode == 0, done.stderr
         async with asyncio.timeout(120), Toolbox(store=f"sqlite:///{place}/wieldy.db") as box:
             (run,) = await box.store.runs.list()
@@ -121,7 +122,7 @@ def test_a_server_takes_up_runs_that_others_have_left(place: Path) -> None:
     asked = wieldy("run", "agent.py", "Pay back.", "--approve", "pending", "--json", cwd=place)
     run_id = json.loads(asked.stdout)["run_id"]
     call_id = json.loads(asked.stdout)["pending"][0]["call_id"]
-    approved = wieldy("approve", call_id, "--store", "sqlite:///wieldy.db", cwd=place)
+    approved = wieldy("approve", call_id, "--token", make_token(place), cwd=place)
     assert approved.returncode == 0
     assert not (place / "paid.txt").exists()
     server = Serving(place, "agent.py", "tools.py")
@@ -136,7 +137,8 @@ def test_a_server_takes_up_runs_that_others_have_left(place: Path) -> None:
 def test_a_server_takes_up_runs_whose_process_died(place: Path) -> None:
     asked = wieldy("run", "agent.py", "Pay back.", "--approve", "pending", "--json", cwd=place)
     facts = json.loads(asked.stdout)
-    wieldy("approve", facts["pending"][0]["call_id"], "--store", "sqlite:///wieldy.db", cwd=place)
+    call_id = facts["pending"][0]["call_id"]
+    wieldy("approve", call_id, "--token", make_token(place), cwd=place)
     killed = subprocess.run(
         [WIELDY, "run", "agent.py", "--resume", facts["run_id"]],
         cwd=place,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import Terminal, wieldy
+from tests.cli.terminal import Terminal, make_token, wieldy
 
 AGENT = """
 from wieldy import Call
@@ -55,7 +55,7 @@ def interrupted(place: Path) -> dict[str, str]:
 
 def test_an_interrupted_run_is_continued_after_wieldy_approve(place: Path) -> None:
     ids = interrupted(place)
-    wieldy("approve", ids["call"], "--store", "sqlite:///wieldy.db", cwd=place)
+    wieldy("approve", ids["call"], "--token", make_token(place), cwd=place)
 
     done = wieldy("run", "agent.py", "--resume", ids["run"][:12], cwd=place)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.call_ids import find_entry
-from wieldy.cli.deciding_person import find_person
+from wieldy.cli.deciding_person import asks_here, find_person
 from wieldy.cli.json_views import entry_data, outcome_data
 from wieldy.cli.live_output import own_stdout
 from wieldy.cli.store_choice import StoreChoice
@@ -42,7 +42,8 @@ def run_recover(
         listing = choice.command("log --status unknown")
         named = [(await find_entry(box.store, each, listing)).call.id for each in chosen]
         # Whoever names a call lets it run; the others run again only where that does no harm.
-        by = await find_person(box, token, _DECIDING) if named else environment.user()
+        known = bool(named) or not asks_here(token)
+        by = await find_person(box, token, _DECIDING) if known else environment.user()
         with own_stdout():
             return await box.recover(named or None, by)
 
