@@ -257,7 +257,7 @@ async def test_a_changed_tool_is_blocked_and_the_refusal_says_what_to_do(path: P
     assert outcome.status is Status.DENIED
     assert outcome.text == (
         f"The call of buy was denied: its description changed since it was locked in {path}. "
-        "See `wieldy diff`; if the change is fine, run `wieldy lock`."
+        "Somebody has to look at the change, and lock it if it is fine."
     )
 
 
@@ -281,7 +281,7 @@ async def test_a_tool_from_outside_that_nobody_locked_is_blocked(path: Path) -> 
     outcome = await box.call("sell")
 
     assert box.names == ["own"]
-    assert f"it is not in {path}. Look at it, then run `wieldy lock`." in outcome.text
+    assert f"it is not in {path}. Somebody has to look at it and lock it." in outcome.text
     assert (await box.call("own")).value == "mine"
 
 
@@ -357,7 +357,7 @@ async def test_an_approver_is_shown_why_a_tool_is_in_quarantine(path: Path) -> N
     box.add(shop_tool(name="sell"))
 
     assert (await box.call("sell")).status is Status.DENIED
-    assert reasons == [f"it is not in {path}. Look at it, then run `wieldy lock`."]
+    assert reasons == [f"it is not in {path}. Somebody has to look at it and lock it."]
 
 
 async def test_a_denial_counts_more_than_a_quarantine(path: Path) -> None:
@@ -384,7 +384,8 @@ async def test_a_warning_is_logged_once_and_the_tool_works(
     logged = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage().partition(" since")[0] for record in logged] == [
         "Tool buy: its description changed",
-        f"Tool se\\x1b[2Jll: it is not in {path}. Look at it, then run `wieldy lock`. (warn)",
+        f"Tool se\\x1b[2Jll: it is not in {path}. Somebody has to look at it and lock it. (warn). "
+        "See `wieldy diff` and `wieldy lock`.",
     ]
 
 

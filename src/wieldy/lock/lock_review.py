@@ -102,18 +102,20 @@ class LockReview:
     def _explain(self, change: DefinitionChange) -> str:
         if change.before is None:
             missing = ", which does not exist" if self._lock is None else ""
-            return f"it is not in {self._path}{missing}. Look at it, then run `wieldy lock`."
+            return f"it is not in {self._path}{missing}. Somebody has to look at it and lock it."
         what = " and ".join(each.replace("_", " ") for each in change.fields)
         return (
             f"its {what} changed since it was locked in {self._path}. "
-            "See `wieldy diff`; if the change is fine, run `wieldy lock`."
+            "Somebody has to look at the change, and lock it if it is fine."
         )
 
     def _tell(self, name: str, reason: str) -> None:
+        # The log is for people; a client reads the reason, and has no business with the commands.
         # A server may list its tools many times; each difference is logged once.
         if (name, reason) not in self._told:
             self._told.add((name, reason))
-            _log.warning("Tool %s: %s (%s)", visible_line(name, 80), reason, self._on_change)
+            known = visible_line(name, 80), reason, self._on_change
+            _log.warning("Tool %s: %s (%s). See `wieldy diff` and `wieldy lock`.", *known)
 
 
 def _write_diff(change: DefinitionChange) -> str:
