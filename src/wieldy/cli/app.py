@@ -171,8 +171,14 @@ def call(
         float | None,
         typer.Option(help="Stop the call after this many seconds.", show_default=False),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
-    token: PersonToken = None,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            "-y",
+            help="Approve without asking. Without a terminal: only where no calls are kept.",
+        ),
+    ] = False,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
@@ -195,9 +201,7 @@ def call(
     approval.
     """
     as_json = output is Form.JSON
-    wish = Wish(
-        name, tuple(arg or ()), arguments, session, timeout, token, yes, as_json, traceback, out
-    )
+    wish = Wish(name, tuple(arg or ()), arguments, session, timeout, yes, as_json, traceback, out)
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
 

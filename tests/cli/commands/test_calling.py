@@ -1,5 +1,6 @@
 """One call from the command line: its arguments, its output, its approval, its exit code."""
 
+import getpass
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -150,11 +151,15 @@ def test_without_a_store_nothing_waits(command: Command, folder: Path) -> None:
     assert command("call", "wipe", "--arg", "path=a", "--yes").stdout == "wiped a 1\n"
 
 
-def test_yes_approves_in_the_name_of_a_token(command: Command, ann: str) -> None:
-    done = command("call", "wipe", "--arg", "path=a", "--yes", "--session", "s")
-    assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
+def test_yes_is_the_word_of_a_person_at_the_terminal(command: Command, start: Start) -> None:
+    words = ("call", "wipe", "--arg", "path=a", "--yes", "--session")
+    # Without a terminal it may be a program that says so, of its own call.
+    assert command(*words, "none").exit_code == 3
+    terminal = start(*words, "s")
+    terminal.wait_for("wiped a 1")
+    assert terminal.ends_with() == 0
     [entry] = json.loads(command("log", "--session", "s", "--json").stdout)
-    assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
+    assert (entry["status"], entry["decision"]["by"]) == ("ok", getpass.getuser())
 
 
 def test_on_a_terminal_the_person_is_asked_and_sees_the_arguments(start: Start) -> None:
@@ -255,7 +260,8 @@ def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path, 
         assert json.loads(done.stdout)["tool"] == "shout"
     assert json.loads(done.stdout)["value"] == "done"
     assert {"by itself", "by its program"} <= set(done.stderr.splitlines())
-    shown = wieldy("call", "shout", "loud.py", "--yes", cwd=folder)
+    called = wieldy("call", "shout", "loud.py", cwd=folder)
+    shown = wieldy("approve", called.stdout.strip(), "loud.py", cwd=folder)
     assert (shown.returncode, shown.stdout) == (0, "done\n")
 
 

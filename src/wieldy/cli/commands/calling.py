@@ -12,7 +12,6 @@ from typing import Any
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.argument_options import ArgumentError, read_arguments
-from wieldy.cli.deciding_person import find_approver
 from wieldy.cli.input_answers import asked_answers
 from wieldy.cli.live_output import Outlet
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
@@ -58,7 +57,6 @@ class Wish:
     text: str | None = None
     session: str | None = None
     timeout: float | None = None
-    token: str | None = None
     yes: bool = False
     as_json: bool = False
     traceback: bool = False
@@ -127,14 +125,15 @@ def _settle_receipt(
 def _decide_call(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
-    """Ask a person at the terminal to decide; without a terminal, return the receipt."""
-    if not wish.yes and not screen.attended():
+    """Ask a person at the terminal to decide; without a terminal, return the receipt.
+
+    `--yes` is the word of whoever makes the call. Without a terminal that may be a program, and
+    where calls are kept for others to decide on, nobody decides on their own call.
+    """
+    if not screen.attended() and (found.kept or not wish.yes):
         return receipt
     box, call, by = found.toolbox, receipt.call, environment.user()
     if wish.yes:
-        if found.kept:
-            # Others may decide on the calls of this store, so it counts who says yes.
-            by = runner.run(find_approver(box, wish.token, call))
         return _run_call(runner, box.approve_stream(call.id, by), outlet, call, wish)
     parked = runner.run(_find_parked(box, call.id))
     changes: dict[str, Any] = {}
