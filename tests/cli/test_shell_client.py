@@ -312,7 +312,7 @@ async def test_a_decision_of_the_client_s_user_is_recorded_as_that_and_can_be_sw
     async with gateway(place) as url, connected(url, elicitation_callback=person) as client:
         sent = text_of(await client.call_tool("send_mail", MAIL))
     assert sent == "sent 'Hello' to ann@example.com"
-    assert decided(place) == [("ok", "answered in the client")]
+    assert decided(place) == [("ok", "somebody, answered in the client")]
 
     text = (place / "gateway.toml").read_text()
     (place / "gateway.toml").write_text(text.replace("tokens = false", "elicitation = false"))

@@ -176,7 +176,7 @@ def call(
         typer.Option(
             "--yes",
             "-y",
-            help="Approve without asking. Without a terminal: only where no calls are kept.",
+            help="Approve without asking, on a terminal or without a store.",
         ),
     ] = False,
     store: Store = None,

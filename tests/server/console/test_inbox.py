@@ -13,6 +13,7 @@ from tests.server.console.conftest import OpenPage
 from tests.server.console.served_console import Gateway, serve_console
 from wieldy import Toolbox
 from wieldy.lock.lockfile import Lock
+from wieldy.server.console.terminal_sign_ins import TerminalSignIns
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MAIL = {"to": "ann@example.com", "text": "Shall we?\nYes.", "copies": ["bob@example.com"]}
@@ -367,17 +368,22 @@ async def test_notifications_that_the_browser_refuses_are_not_wished(
     assert await page.evaluate("({...localStorage})") == {}
 
 
-async def test_without_tokens_and_store_whoever_is_on_this_machine_decides(
+async def test_without_tokens_and_store_the_person_at_the_terminal_decides(
     open_page: OpenPage,
 ) -> None:
     box = Toolbox()
     box.add(lambda path: f"wiped {path}", name="wipe", permission="confirm")
-    with serve_console(box, identifiers=[]) as gateway:
+    terminal = TerminalSignIns("root", lambda key: None)
+    with serve_console(box, identifiers=[], deciders=[terminal]) as gateway:
         url = f"{gateway.url}/api/calls"
         httpx2.post(url, json={"tool": "wipe", "arguments": {"path": "a"}})
         page = await open_page(gateway, "/", who=None)
         await expect(page.locator(".who")).to_have_text("this machine")
-        await page.keyboard.press("a")
+        await expect(detail(page)).to_contain_text("wipe")
+        await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
 
+        await page.goto(f"{gateway.url}/sign-in#{terminal.make_link()}")
+        await expect(page.locator(".who")).to_have_text("root")
+        await page.keyboard.press("a")
         await expect(detail(page)).to_contain_text("wiped a")
-        await expect(page.get_by_role("button", name="Sign out")).to_have_count(0)

@@ -347,7 +347,6 @@ class Issuer:
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"tokens": {"ann": "secret-of-ann"}},
         {"identifiers": [NamedCallers(Issuer(), {})]},
     ],
@@ -360,4 +359,17 @@ async def test_where_no_links_are_made_nobody_signs_in(
         cookie = {"Cookie": "wieldy_session=anything"}
         me = await at.status("GET", "/api/me", headers=cookie)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_sign_in")
-    assert me == (401 if options else 200)
+    assert me == 401
+
+
+async def test_where_no_token_is_needed_a_session_that_has_ended_is_nobody(tmp_path: Path) -> None:
+    async with office(tmp_path, stored_tokens=False) as at:
+        cookie = {"Cookie": "wieldy_session=anything"}
+        over = (await at.client.get("/api/me", headers=cookie)).json()
+        key = await at.make_link("ann", "approve")
+        signed = await at.sign_in(key)
+        known = (await at.client.get("/api/me")).json()
+        foreign = await at.status("GET", "/api/me", headers={"sec-fetch-site": "cross-site"})
+    assert (over["name"], over["roles"], over["reads_all"]) == (None, ["call"], True)
+    assert (signed.status_code, known["name"], known["roles"]) == (200, "ann", ["approve"])
+    assert foreign == 403

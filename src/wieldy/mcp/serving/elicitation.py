@@ -231,7 +231,7 @@ class Elicitation:
         waits = f"The call of {question.tool} waits for approval as {question.call_id}"
         if not await self._may_ask((await box.desk.find(question.call_id)).call):
             return failure_answer(f"{waits}, and you may not give it. {A_PERSON}.")
-        by = IN_CLIENT if by is None else f"{by}, {IN_CLIENT}"
+        by = f"{by or 'somebody'}, {IN_CLIENT}"
         form = said.get("content") or {}
         if said.get("action") == "accept" and form.get(APPROVE) is True:
             approved: Outcome = await box.approve(question.call_id, by=by, check_output=self._check)

@@ -110,6 +110,8 @@ function nameWindow(title = pageTitle) {
   document.title = `${waiting ? `(${waiting}) ` : ""}${title} · Wieldy`;
 }
 
+const signInButton = () => button(t("app.sign_in"), () => location.assign("/sign-in"), { kind: "quiet small" });
+
 let nav, side;
 
 function makeFrame() {
@@ -125,7 +127,7 @@ function makeFrame() {
     "div.side-end",
     connectionMark(),
     h("div.row", button(t("app.settings"), showSettings, { kind: "quiet small" }), button(t("app.help"), showHelp, { kind: "quiet small", keys: "?" })),
-    h("div.row", h("span.who", name), me.name === null ? null : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
+    h("div.row", h("span.who", name), me.name === null ? signInButton() : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
   );
   const brand = h("a", { href: "/inbox", class: "brand" }, h("img", { src: "/console/icon.svg", alt: "", width: "22", height: "22" }), "Wieldy");
   side = h("header.side", h("div.side-top", brand, menu), h("div", { id: "side-parts", class: "side-parts" }, nav, end));

@@ -37,7 +37,9 @@ export async function showSignIn(root, onSignedIn) {
   title.focus();
   let isKnown = true;
   if (location.pathname === "/sign-in") me = await get("/me").catch(({ status }) => ((isKnown = status === 401), null));
-  const name = me && t("sign_in.is_in", { name: me.name === null ? t("app.local") : shortText(me.name) });
+  // Where no token is needed, anybody reads, and still nobody is signed in.
+  if (me && me.name === null) me = null;
+  const name = me && t("sign_in.is_in", { name: shortText(me.name) });
   if (me) show(parts, h("p", name, " ", key && t("sign_in.instead")), h("div.actions", key && enter, home));
   else show(parts, key ? [h("p", t("sign_in.ready")), h("div.actions", enter)] : explain());
   if (me) home.focus();

@@ -7,6 +7,7 @@ app: {
   help: ["Keyboard", "快捷键"],
   settings: ["Settings", "设置"],
   local: ["this machine", "本机"],
+  sign_in: ["Sign in", "登录"],
   sign_out: ["Sign out", "退出登录"],
   not_found: ["There is no such page.", "没有这个页面。"],
   to_inbox: ["Go to the inbox", "前往收件箱"],
@@ -203,7 +204,7 @@ sign_in: {
   ready: ["This link signs you in once.", "此链接可登录一次。"],
   is_in: ["You are signed in as {name}.", "你已登录为 {name}。"],
   instead: ["Sign in with this link instead?", "要改用此链接登录吗？"],
-  how: ["You are not signed in. On the machine of the server, make a link with the name of your token, and open it here:", "你尚未登录。请在服务器所在的机器上用你的令牌名称生成链接，然后在此浏览器中打开："],
+  how: ["You are not signed in. Open the link that the server has printed on its terminal, or make one on its machine with the name of your token:", "你尚未登录。请打开服务器在其终端中显示的链接，或在服务器所在的机器上用你的令牌名称生成链接："],
   once: ["A link works once and for a short time.", "链接只能使用一次，且很快失效。"],
 },
 list: {
