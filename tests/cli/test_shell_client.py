@@ -8,8 +8,8 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, InputResponses
 
 from tests.cli.terminal import SECONDS, Terminal, make_token, wieldy
 from tests.forking.launch_files import WIELDY
@@ -113,18 +113,23 @@ class ShellClient:
 async def call_mail(shell: ShellClient, client: Client) -> None:
     """Call over MCP, and answer a question that nobody has asked."""
     shell.read((await client.list_tools()).model_dump_json())
-    for answers in (None, {"approve": YES}):
-        try:
-            if answers is None:
-                told = await client.call_tool("send_mail", MAIL)
-            else:
-                given = await client.session.call_tool(
-                    "send_mail", MAIL, input_responses=answers, allow_input_required=True
-                )
-                told = given  # type: ignore[assignment]
-            shell.read(told.model_dump_json())
-        except MCPError as error:
-            shell.read([error.error.message, error.error.data])
+    unasked: InputResponses = {"approve": YES}
+    with told_errors(shell):
+        shell.read((await client.call_tool("send_mail", MAIL)).model_dump_json())
+    with told_errors(shell):
+        given = await client.session.call_tool(
+            "send_mail", MAIL, input_responses=unasked, allow_input_required=True
+        )
+        shell.read(given.model_dump_json())
+
+
+@contextmanager
+def told_errors(shell: ShellClient) -> Iterator[None]:
+    """An error of the protocol is an answer like any other."""
+    try:
+        yield
+    except MCPError as error:
+        shell.read([error.error.message, error.error.data])
 
 
 def decided(folder: Path, caller: str | None = None) -> list[tuple[str, str | None]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -18,9 +18,6 @@ from .health import Health
 from .http_guard import MAX_BODY, Guard
 from .offer import ServedBox
 from .server import BoxServer, ServerOptions, server
-
-if TYPE_CHECKING:
-    from wieldy.toolbox import Toolbox
 
 N = TypeVar("N", int | None, float | None)
 PATH = "/mcp"
@@ -164,8 +161,9 @@ def _find_identifiers(
 
 def _find_deciders(box: object) -> list[Identifier]:
     """Who decides where calling needs no token, and nobody was named: people of the store."""
-    kept = getattr(box, "recorded", False) and hasattr(box, "store")
-    return [KeptTokens(cast("Toolbox", box).store)] if kept else []
+    if getattr(box, "recorded", False) and hasattr(box, "store"):
+        return [KeptTokens(box.store)]
+    return []
 
 
 def _above_zero(option: str, given: N) -> N:
