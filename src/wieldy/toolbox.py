@@ -22,7 +22,9 @@ from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, WieldyError
 from wieldy.core.holdings import Holding, Holdings, calling_place
 from wieldy.core.keyword_check import check_options
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.limits.limits import Limits
+from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.limits.result_size import Spill
 from wieldy.core.options import (
     TOOL_OPTIONS,
@@ -42,7 +44,7 @@ from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.tool import Permission, Tool
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
-from wieldy.toolbox_settings import check_settings, find_review, open_store
+from wieldy.toolbox_settings import check_settings, find_result_places, find_review, open_store
 
 if TYPE_CHECKING:
     from wieldy.mcp.client.patience import Patience
@@ -85,8 +87,8 @@ class Toolbox(CallControl):
         check_output: Whether a result that does not fit its tool's output schema is an error.
         spill: A function that keeps the whole of a result that was cut, and returns a handle to
             it. With a store it becomes an artifact by default.
-        max_result: The number of characters after which a result is cut, for tools that have
-            no `max_result` of their own.
+        max_result: How many characters of one result a model or a client of MCP reads, if the
+            tool has no `max_result` of its own; 0 for all. What a program gets stays whole.
         capture_content: Whether traces contain arguments and results.
         threads: How many blocking functions may run at the same time.
         processes: How many tools with `isolation="process"` may run at the same time. The
@@ -115,7 +117,7 @@ class Toolbox(CallControl):
         validation: ValidationMode = "repair",
         check_output: bool = False,
         spill: Spill | None = None,
-        max_result: int | None = None,
+        max_result: int = MAX_RESULT,
         capture_content: bool = False,
         threads: int = 40,
         processes: int | None = None,
@@ -126,6 +128,7 @@ class Toolbox(CallControl):
         kept = None if store is None else open_store(store, registry, durability, retention, held)
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
+        results = ModelResults(registry, max_result, *find_result_places(spill, kept))
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
         self.rules, self.groups = Rules(changed=registry.announce), Groups(registry)
         workers, self._processes = Threads(threads), processes
@@ -150,9 +153,10 @@ class Toolbox(CallControl):
             spill=spill,
             record=recorder,
             check_output=check_output,
-            max_result=Limits(max_result=max_result).max_result,
         )
-        engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
+        engine = Engine(
+            registry, planner, results, observers, capture_content, recorder, permits.pause
+        )
         desk = Desk(engine, registry, approvals)
         permits.tell_of_parked(desk)
         self._servers: Servers | None = None

@@ -9,6 +9,9 @@ from wieldy.core.tool import VALIDATIONS, Review
 from wieldy.store.retention import Retention
 
 if TYPE_CHECKING:
+    from wieldy.core.call import Outcome
+    from wieldy.core.limits.model_results import Keep, Open
+    from wieldy.core.limits.result_size import Spill
     from wieldy.store.store import Store
 
 
@@ -54,3 +57,21 @@ def open_store(
     store = Store(url, registry, durability, retention or Retention())
     store.held_by(held)
     return store
+
+
+def find_result_places(
+    spill: "Spill | None", kept: "Store | None"
+) -> "tuple[Keep | None, Open | None]":
+    """Where the rest of a large result is kept, and where it is read again."""
+
+    async def keep(outcome: "Outcome", whole: str) -> str:
+        if spill is not None:
+            return await spill(outcome.call, whole)
+        assert kept is not None
+        untrusted = bool(outcome.metadata.get("untrusted"))
+        return await kept.artifacts.spill(outcome.call, whole, untrusted=untrusted)
+
+    return (
+        None if kept is None and spill is None else keep,
+        None if kept is None else kept.artifacts.open,
+    )

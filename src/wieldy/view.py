@@ -17,6 +17,7 @@ from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
 from wieldy.core.choices import PermissionMode
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
+from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Predicate, Registry, Selection
 from wieldy.core.run import Extras, Observer, current_run
@@ -347,6 +348,11 @@ class View(VisibleTools, Shareable):
     def box(self) -> "View":
         """The toolbox that this is a view of."""
         return self if self._box is None else self._box
+
+    @property
+    def results(self) -> ModelResults:
+        """What models and clients read of outcomes: at most `max_result`, the rest by handle."""
+        return self._engine.results
 
     async def callable_tools(
         self, scope: Scope = NO_SCOPE, *, listing: str | None = None, loaded_only: bool = True

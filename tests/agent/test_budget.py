@@ -212,14 +212,3 @@ def test_a_bound_that_can_not_be_is_refused(wrong: dict[str, Any]) -> None:
         Budget(**wrong)
     with pytest.raises(TypeError, match="Budget"):
         Agent(ScriptedModel(), budget=wrong)
-
-
-async def test_a_toolbox_cuts_results_of_tools_without_a_bound_of_their_own() -> None:
-    box = Toolbox(max_result=10)
-    box.add(lambda: "x" * 100, name="short", description="Say much.")
-    box.add(lambda: "x" * 100, name="own", description="Say much.", max_result=50)
-
-    assert "10 of 100 characters" in (await box.call("short")).text
-    assert "50 of 100 characters" in (await box.call("own")).text
-    with pytest.raises(ValueError, match="max_result"):
-        Toolbox(max_result=0)

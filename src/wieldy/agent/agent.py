@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from wieldy.core.limits.budget import Budget
+from wieldy.core.limits.model_results import check_max_result
 from wieldy.core.sync import blocking_border
 from wieldy.models.model import Model
 from wieldy.toolbox import Toolbox
@@ -58,6 +59,8 @@ class BaseAgent(Resuming):
         budget: What each run may use up; see `Budget`.
         prices: What tokens cost, by the model's name: `(per million in, per million out)`. Or a
             function from the name and the tokens of a request to its cost.
+        max_result: How many characters of one result the model reads, 0 for all; without it the
+            toolbox's number.
 
     Raises:
         ValueError: An argument has a value that it can't have.
@@ -80,6 +83,7 @@ class BaseAgent(Resuming):
         settings: Settings | None = None,
         budget: Budget | None = None,
         prices: Prices | None = None,
+        max_result: int | None = None,
     ) -> None:
         if tool_strategy not in STRATEGIES:
             known = ", ".join(map(repr, STRATEGIES))
@@ -97,6 +101,9 @@ class BaseAgent(Resuming):
         self.max_rounds = max_rounds
         self.budget = _check_budget(budget)
         self.prices = prices
+        if max_result is not None:
+            check_max_result(max_result)
+        self.max_result = max_result
         self._home = AgentHome(_choose_box(toolbox, store), self, toolbox is None)
         self._given_model = (model, base_url, api_key)
         self._model: Model | None = None
@@ -541,6 +548,7 @@ class BaseAgent(Resuming):
             decide=decide,
             deps=deps,
             budget=self.budget,
+            max_result=self.max_result,
             prices=self.prices,
         )
 

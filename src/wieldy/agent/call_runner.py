@@ -44,7 +44,7 @@ class CallHost(Protocol):
 class CallRunner:
     """Runs the calls of one answer. A run keeps none, because the two would keep each other.
 
-    `settled` gets the outcomes, in the order in which the calls end.
+    `settled` gets the outcomes as the model reads them, in the order in which the calls end.
     """
 
     def __init__(self, run: CallHost, settled: list[Outcome]) -> None:
@@ -122,11 +122,18 @@ class CallRunner:
         tell.raise_failure()
         outcome = await self._decide_outcome(made, tell)
         tell.raise_failure()
-        self._settled.append(outcome)
+        await self._settle(outcome)
         if outcome.status is not Status.PENDING:
             await self._run.tell_log(make_log(outcome, self._run.request.view.get(call.tool)))
             await tell.completed(outcome)
         return outcome
+
+    async def _settle(self, outcome: Outcome) -> None:
+        """Keep an outcome as the model reads it. Programs are told of the whole."""
+        place = len(self._settled)
+        # A run that is cancelled while the rest is kept must not lose the outcome.
+        self._settled.append(outcome)
+        self._settled[place] = await self._run.request.for_model(outcome)
 
     async def _plain_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)

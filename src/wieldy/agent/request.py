@@ -48,6 +48,7 @@ class Request:
     budget: Budget | None = None
     prices: Prices | None = None
     nesting: Nesting | None = None
+    max_result: int | None = None
 
     @property
     def call_session(self) -> str | None:
@@ -59,6 +60,10 @@ class Request:
         """The options for the model's provider, according to the current prompt."""
         given = self.prompt.get("options")
         return dict(given) if given else NO_OPTIONS
+
+    async def for_model(self, outcome: Outcome) -> Outcome:
+        """An outcome as the agent's model reads it."""
+        return await self.box.results.for_model(outcome, self.max_result)
 
     def list_tools(self, run: str) -> View | None:
         """Offer what this session, or this run, is shown, where the toolbox has search tools."""

@@ -27,6 +27,7 @@ from .errors import (
     ToolNotFound,
 )
 from .invoke import failure_outcome, outcome_of_exception, settle_value
+from .limits.model_results import ModelResults
 from .limits.spending import current_spending
 from .names import find_near_names
 from .outside.admission import admit_outcome
@@ -68,11 +69,13 @@ class Engine:
         self,
         registry: Registry,
         planner: Planner,
+        results: ModelResults,
         observers: Sequence[Observer] = (),
         capture_content: bool = False,
         recorder: Recorder | None = None,
         pause: Pause | None = None,
     ) -> None:
+        self.results = results
         self._registry = registry
         self._planner = planner
         self._plans = planner.plans

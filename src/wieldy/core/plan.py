@@ -104,9 +104,7 @@ class Planner:
         spill: Spill | None = None,
         record: RecordLayers | None = None,
         check_output: bool = False,
-        max_result: int | None = None,
     ) -> None:
-        self._max_result = max_result
         self.plans: dict[str, Plan] = {}
         self._changes = 0
         self._lock = threading.Lock()
@@ -175,9 +173,7 @@ class Planner:
             return known
         executor, takes = self._find_executor(tool), tool.signature
         work = Work(tool.function, takes.context, takes.positional, self.permits.late_check(tool))
-        before, after = _make_limiters(
-            tool, self._spill, self._gate, self.permits, self._max_result
-        )
+        before, after = _make_limiters(tool, self._spill, self._gate, self.permits)
         if self._checks_output(tool):
             after = [check_results, *after]
         if tool.is_untrusted:
@@ -274,14 +270,11 @@ async def _when_awaited(run: Run, proceed: Handler) -> Outcome:
     return await proceed(run)
 
 
-def _make_limiters(
-    tool: Tool, spill: Spill | None, gate: Gate, permits: Permits, max_result: int | None
-) -> Limiters:
+def _make_limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> Limiters:
     limits = tool.limits
     before: list[Middleware] = []
-    most = limits.max_result or max_result
-    if most is not None:
-        before.append(limit_size(most, spill))
+    if limits.max_result:
+        before.append(limit_size(limits.max_result, spill))
     if limits.cache is not None:
         before.append(keep_results(limits.cache))
     if limits.concurrency is not None:

@@ -48,7 +48,7 @@ def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]
             else:
                 messages += _plain_message(turn)
         elif isinstance(turn, Answers):
-            messages += anthropic.render(turn.outcomes, turn.calls)
+            messages += anthropic.render(turn.outcomes, turn.calls, max_result=0)
         else:
             message = dict(turn.raw) if turn.provider == FORM else _translate_reply(turn)
             # The API refuses a message without content, which has nothing to say anyway.

@@ -50,7 +50,7 @@ def chat_messages(turns: Iterable[Turn]) -> list[dict[str, Any]]:
         if isinstance(turn, Said):
             messages.append({"role": turn.role, "content": _message_content(turn)})
         elif isinstance(turn, Answers):
-            messages += openai.render(turn.outcomes, turn.calls)
+            messages += openai.render(turn.outcomes, turn.calls, max_result=0)
         else:
             messages.append(dict(turn.raw) if turn.provider == FORM else _translate_reply(turn))
     return messages

@@ -60,7 +60,7 @@ def gemini_contents(turns: Iterable[Turn]) -> tuple[list[Part], list[dict[str, A
                 role = "model" if turn.role == "assistant" else "user"
                 contents.append({"role": role, "parts": parts})
         elif isinstance(turn, Answers):
-            contents += gemini.render(turn.outcomes, turn.calls)
+            contents += gemini.render(turn.outcomes, turn.calls, max_result=0)
         else:
             content = dict(turn.raw) if turn.provider == FORM else _translate_reply(turn)
             # The API refuses a content without parts, which has nothing to say anyway.

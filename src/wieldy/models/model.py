@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from wieldy.core.call import Call, Outcome
 from wieldy.core.choices import ProviderFormat
+from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
 from wieldy.core.tool import Tool
 from wieldy.wire.stream_events import Event, Usage
 
@@ -67,12 +68,21 @@ class Reply:
 
 
 class Answers:
-    """The outcomes of a reply's calls in order; a call without an outcome was interrupted."""
+    """The outcomes of a reply's calls in order; a call without an outcome was interrupted.
+
+    Each outcome is cut to `max_result` characters; 0 leaves them as they are.
+    """
 
     __slots__ = ("calls", "outcomes")
 
-    def __init__(self, outcomes: Iterable[Outcome], calls: Iterable[Call] = ()) -> None:
-        self.outcomes = tuple(outcomes)
+    def __init__(
+        self,
+        outcomes: Iterable[Outcome],
+        calls: Iterable[Call] = (),
+        *,
+        max_result: int = MAX_RESULT,
+    ) -> None:
+        self.outcomes = tuple(bound_outcome(each, max_result) for each in outcomes)
         self.calls = tuple(calls)
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
         if isinstance(turn, Said):
             items.append({"role": turn.role, "content": _message_content(turn)})
         elif isinstance(turn, Answers):
-            items += openai_responses.render(turn.outcomes, turn.calls)
+            items += openai_responses.render(turn.outcomes, turn.calls, max_result=0)
         elif turn.provider == FORM:
             items += [dict(item) for item in turn.raw]
         else:

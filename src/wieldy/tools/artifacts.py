@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wieldy.core.context import Context
+from wieldy.core.handles import parse_handle
+from wieldy.core.limits.model_results import READING_TOOL, KeptText
 from wieldy.core.tool import Tool
-from wieldy.store.artifacts.artifact import Artifact, ArtifactEdit, parse_handle
+from wieldy.store.artifacts.artifact import ArtifactEdit
 from wieldy.toolbox import Toolbox
 
 from .grep import grep_lines
@@ -22,29 +24,31 @@ def add_artifact_tools(box: Toolbox, write: bool = False) -> list[Tool]:
     """Add tools that read, and optionally change, the artifacts of the caller's session.
 
     An artifact is named by its handle `artifact://id@version`, or by its id, which means the
-    current version.
+    current version. Without a store, large results that are kept in memory can be read.
 
     Args:
-        box: the toolbox, which needs a store.
+        box: the toolbox, which needs a store for `write`.
         write: add the tools that list, create and change artifacts too.
 
     Returns:
         The tools that were added.
 
     Raises:
-        StoreError: the box has no store.
+        StoreError: the box has no store, and the tools are to write.
 
     Example:
         `add_artifact_tools(box, write=True)`
     """
-    # This raises now, rather than in a later call, if there is no store.
-    _ = box.artifacts
+    if write:
+        # This raises now, rather than in a later call, if there is no store.
+        _ = box.artifacts
     tools = _ArtifactTools(box)
+    # What these show is cut by themselves, and the rest must not be kept once more.
     added = [
-        box.add(tools.read, "artifact_read", read_only=True),
-        box.add(tools.head, "artifact_head", read_only=True),
-        box.add(tools.tail, "artifact_tail", read_only=True),
-        box.add(tools.grep, "artifact_grep", read_only=True),
+        box.add(tools.read, READING_TOOL, read_only=True, max_result=0),
+        box.add(tools.head, "artifact_head", read_only=True, max_result=0),
+        box.add(tools.tail, "artifact_tail", read_only=True, max_result=0),
+        box.add(tools.grep, "artifact_grep", read_only=True, max_result=0),
     ]
     if write:
         added += [
@@ -189,8 +193,8 @@ class _ArtifactTools:
         made = await self._box.artifacts.rewrite(id, content, session, seen, by=by)
         return _edit_receipt(made)
 
-    async def _open(self, reference: str, context: Context) -> Artifact:
-        found = await self._box.artifacts.open(reference, context.scope.session)
+    async def _open(self, reference: str, context: Context) -> KeptText:
+        found = await self._box.results.open(reference, context.scope.session)
         if found.untrusted:
             context.mark_untrusted()
         return found
@@ -206,7 +210,7 @@ def _edit_receipt(made: ArtifactEdit) -> dict[str, Any]:
     return receipt
 
 
-def _cut_excerpt(artifact: Artifact, start: int, end: int) -> str:
+def _cut_excerpt(artifact: KeptText, start: int, end: int) -> str:
     """A part of the text within the limit, followed by a line that says which part it is."""
     content = artifact.content
     start = min(start, len(content))

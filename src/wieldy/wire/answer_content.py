@@ -7,6 +7,7 @@ from typing import Any
 from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallInterrupted, CallPending
+from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 NO_OUTPUT = "(no output)"
@@ -14,15 +15,18 @@ NO_OUTPUT = "(no output)"
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
-def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Outcome]:
+def in_order(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[Outcome]:
     """Each call's last outcome, once, in the order of the calls or of the outcomes.
 
     A call without an outcome is answered as interrupted, because providers refuse a
-    conversation in which a call has no answer.
+    conversation in which a call has no answer. Each is cut to `max_result` characters, and the
+    rest is not kept; with 0 it is left as it is.
     """
     last = {outcome.call.id: outcome for outcome in outcomes}
     answered = [last.pop(call.id, _interrupted_outcome(call)) for call in _unique_calls(calls)]
-    return [*answered, *last.values()]
+    return [bound_outcome(each, max_result) for each in (*answered, *last.values())]
 
 
 def answer_blocks(outcome: Outcome) -> list[Block]:

@@ -6,6 +6,7 @@ from typing import Any
 from wieldy.core.block import Block, Resource
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.names import provider_name
 
 from .answer_content import (
@@ -60,7 +61,9 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     ]
 
 
-def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Message]:
+def render(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[Message]:
     """Render outcomes as one user message with a `tool_result` block per call.
 
     Pictures and PDF files are included. The API takes no sound, so a sound is named in text.
@@ -69,6 +72,8 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
         outcomes: the outcomes to answer with.
         calls: the calls of the message, if each has to be answered. A call without an
             outcome is answered as interrupted.
+        max_result: how many characters of one result are rendered; 0 for all. The rest is kept
+            if the outcomes come from `box.results.for_model`.
 
     Returns:
         The messages to append: one, or none if there is nothing to answer.
@@ -76,7 +81,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
     Example:
         `messages += render(outcomes, reader.calls)`
     """
-    results = [_tool_result(outcome) for outcome in in_order(outcomes, calls)]
+    results = [_tool_result(outcome) for outcome in in_order(outcomes, calls, max_result)]
     return [{"role": "user", "content": results}] if results else []
 
 

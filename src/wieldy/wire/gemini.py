@@ -8,6 +8,7 @@ from wieldy.core.block import Audio, Block, Image, Resource
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import ToolNotFound
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.tool import Tool
 
 from .answer_content import answer_blocks, block_in_words, in_order, is_failure, make_encodable
@@ -53,7 +54,9 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     return found
 
 
-def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Content]:
+def render(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[Content]:
     """Render outcomes as one user content with a `functionResponse` part per call.
 
     Gemini matches responses to calls by order and name, and by id if it sent one. Pictures,
@@ -63,6 +66,8 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Cont
         outcomes: the outcomes to answer with.
         calls: the calls of the response, if each has to be answered. A call without an
             outcome is answered as interrupted.
+        max_result: how many characters of one result are rendered; 0 for all. The rest is kept
+            if the outcomes come from `box.results.for_model`.
 
     Returns:
         The contents to append: one, or none if there is nothing to answer.
@@ -71,7 +76,8 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Cont
         `contents += render(outcomes, reader.calls)`
     """
     parts = [
-        {"functionResponse": _function_response(outcome)} for outcome in in_order(outcomes, calls)
+        {"functionResponse": _function_response(outcome)}
+        for outcome in in_order(outcomes, calls, max_result)
     ]
     return [{"role": "user", "parts": parts}] if parts else []
 

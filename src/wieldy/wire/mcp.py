@@ -5,6 +5,7 @@ from typing import Any
 
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.schema.result_check import Promise, plain_data
 
 from .answer_content import NO_OUTPUT, answer_blocks, in_order, is_failure, make_encodable
@@ -37,13 +38,17 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     return [make_call(box, name, get_field(params, "arguments"), provider_id)] if name else []
 
 
-def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict[str, Any]]:
+def render(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[dict[str, Any]]:
     """Render outcomes as one `CallToolResult` per call.
 
     Args:
         outcomes: the outcomes to answer with.
         calls: the calls, if each has to be answered. A call without an outcome is answered
             as interrupted.
+        max_result: how many characters of one result are rendered; 0 for all. The rest is kept
+            if the outcomes come from `box.results.for_model`.
 
     Returns:
         The results, in order.
@@ -51,7 +56,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict
     Example:
         `[result] = render([outcome])`
     """
-    return [render_result(outcome) for outcome in in_order(outcomes, calls)]
+    return [render_result(outcome) for outcome in in_order(outcomes, calls, max_result)]
 
 
 def render_result(outcome: Outcome, promise: Promise | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from wieldy.core.block import Audio, Block
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Call, Outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.names import provider_name
 
 from .answer_content import answer_blocks, as_image, block_in_words, data_url, in_order
@@ -45,7 +46,9 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     return found
 
 
-def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Message]:
+def render(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[Message]:
     """Render outcomes as one `tool` message per call, and a `user` message for media.
 
     Tool messages can hold only text, and they must follow the calls without a gap. Pictures
@@ -55,6 +58,8 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
         outcomes: the outcomes to answer with.
         calls: the calls of the message, if each has to be answered. A call without an
             outcome is answered as interrupted.
+        max_result: how many characters of one result are rendered; 0 for all. The rest is kept
+            if the outcomes come from `box.results.for_model`.
 
     Returns:
         The messages to append.
@@ -64,7 +69,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
     """
     messages: list[Message] = []
     media: list[dict[str, Any]] = []
-    for outcome in in_order(outcomes, calls):
+    for outcome in in_order(outcomes, calls, max_result):
         call_id = outcome.call.provider_id or outcome.call.id
         words = []
         for block in answer_blocks(outcome):

@@ -5,6 +5,7 @@ from typing import Any
 
 from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.names import provider_name
 
 from .answer_content import answer_blocks, as_image, block_in_words, data_url, in_order
@@ -50,7 +51,9 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     ]
 
 
-def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item]:
+def render(
+    outcomes: Iterable[Outcome], calls: Sequence[Call] = (), max_result: int = MAX_RESULT
+) -> list[Item]:
     """Render outcomes as one `function_call_output` item per call.
 
     The output is text, or a list if there are pictures or files. The API takes no sound, so
@@ -60,6 +63,8 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
         outcomes: the outcomes to answer with.
         calls: the calls of the response, if each has to be answered. A call without an
             outcome is answered as interrupted.
+        max_result: how many characters of one result are rendered; 0 for all. The rest is kept
+            if the outcomes come from `box.results.for_model`.
 
     Returns:
         The items to append to the input.
@@ -73,7 +78,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
             "call_id": outcome.call.provider_id or outcome.call.id,
             "output": _call_output(answer_blocks(outcome)),
         }
-        for outcome in in_order(outcomes, calls)
+        for outcome in in_order(outcomes, calls, max_result)
     ]
 
 

@@ -39,7 +39,7 @@ def write_turn(turn: Turn, form: Form = to_json_data) -> dict[str, Any]:
     if isinstance(turn, Said):
         return {"said": turn.role, "content": form(turn.content)}
     if isinstance(turn, Answers):
-        told = in_order(turn.outcomes, turn.calls)
+        told = in_order(turn.outcomes, turn.calls, 0)
         return {"answers": [_write_answer(each) for each in told]}
     usage = turn.usage
     return {
@@ -59,7 +59,7 @@ def read_turn(data: Mapping[str, Any]) -> Turn:
         return Said(data["said"], data["content"])
     if "answers" in data:
         told = [_read_answer(each) for each in data["answers"]]
-        return Answers(told, [outcome.call for outcome in told])
+        return Answers(told, [outcome.call for outcome in told], max_result=0)
     usage = data["usage"]
     return Reply(
         data["reply"],

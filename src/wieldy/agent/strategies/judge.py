@@ -93,17 +93,20 @@ class Judge(Strategy):
         if state.pending:
             return None
         state.calls = ()
-        self._tell_result(run, call, outcome, purpose)
+        await self._tell_result(run, call, outcome, purpose)
         return outcome
 
-    def _tell_result(self, run: PlanningRun, call: Call, outcome: Outcome, purpose: str) -> None:
-        """Put the result of a call into the prompt and the log."""
+    async def _tell_result(
+        self, run: PlanningRun, call: Call, outcome: Outcome, purpose: str
+    ) -> None:
+        """Put the result of a call into the prompt, and all of it into the log."""
         prompt, tool = run.request.prompt, self._view.get(call.tool)
         result = _safe_result(outcome, tell_outcome(outcome, tool))
-        told = result
+        shown = await run.request.for_model(outcome)
+        told = result if shown is outcome else _safe_result(shown, tell_outcome(shown, tool))
         source = outside_source(outcome, tool)
         if source is not None:
-            told = fence_text(value_text(result), source)
+            told = fence_text(value_text(told), source)
         before = dict(prompt.get("action_results") or {}) if run.state.round else {}
         prompt.set("action_results", {**before, purpose: told})
         prompt.set("extra_instruction", _NOTICE)

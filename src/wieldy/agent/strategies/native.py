@@ -36,4 +36,4 @@ class Native(Strategy):
 
     def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
         told = [tell_model(each, self._view.get(each.call.tool)) for each in outcomes]
-        return Answers(told, calls)
+        return Answers(told, calls, max_result=0)

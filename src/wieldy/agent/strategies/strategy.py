@@ -96,5 +96,5 @@ class Strategy:
         return ()
 
     def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
-        """The turn that tells the model the outcomes of its calls."""
-        return Answers(outcomes, calls)
+        """The turn that tells the model the outcomes of its calls, which are cut already."""
+        return Answers(outcomes, calls, max_result=0)

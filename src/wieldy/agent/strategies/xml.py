@@ -61,8 +61,8 @@ class Xml(Strategy):
 
     def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
         told = [
-            format_result(each.call.tool, tell_model(each, self._view.get(each.call.tool)))
-            for each in in_order(outcomes, calls)
+            format_result(each.call.tool, tell_model(each, self._view.get(each.call.tool)), 0)
+            for each in in_order(outcomes, calls, 0)
         ]
         new = [tool for tool in self._view if tool.name not in self._described]
         if new:

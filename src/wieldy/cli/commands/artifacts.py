@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from wieldy.cli import exits, screen
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.errors import WieldyError
-from wieldy.store.artifacts.artifact import Head, parse_handle
+from wieldy.core.handles import parse_handle
+from wieldy.store.artifacts.artifact import Head
 
 if TYPE_CHECKING:
     from wieldy.store.store import Store

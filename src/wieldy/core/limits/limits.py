@@ -48,7 +48,9 @@ class Limits:
         isolation: Where the function runs; sync functions default to a thread.
         memory: Bytes, or text such as `"512MB"`, that the process of a call and all that it
             starts may hold; needs `isolation="process"`.
-        max_result: The number of characters after which a result is cut.
+        max_result: The number of characters after which a result is cut, for programs too.
+            Without it only what models and clients read is cut, as the toolbox says; 0 is for
+            a result of which they read all.
 
     Raises:
         ValueError: A limit has a value that it can't have.
@@ -70,15 +72,16 @@ class Limits:
     max_result: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "cache", "concurrency", "max_result"):
+        for name in ("timeout", "cache", "concurrency"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value > 0):
                 raise ValueError(f"Limits: {name} must be a positive number, not {value!r}")
         for name in ("concurrency", "max_result", "retries"):
-            if not _is_whole(getattr(self, name) or 0):
-                raise ValueError(f"Limits: {name} must be whole, not {getattr(self, name)!r}")
-        if self.retries < 0:
-            raise ValueError(f"Limits: retries must be 0 or more, not {self.retries!r}")
+            value = getattr(self, name) or 0
+            if not _is_whole(value):
+                raise ValueError(f"Limits: {name} must be whole, not {value!r}")
+            if value < 0:
+                raise ValueError(f"Limits: {name} must be 0 or more, not {value!r}")
         if self.key is not None and self.concurrency is None:
             raise ValueError("Limits: key needs concurrency, the number allowed for each key")
         if self.key is not None:

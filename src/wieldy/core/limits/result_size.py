@@ -40,7 +40,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         if handle is not None:
             run.note("spilled", handle)
         shown = whole[:most] + marker
-        others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
+        others = [without_text(block) for block in blocks if not isinstance(block, Text)]
         if run.blocks:
             # A reader has seen these blocks already; the preview is for the outcome.
             run.end_stream()
@@ -61,11 +61,11 @@ def _cut_shown(run: Run, most: int) -> None:
         return
     whole = redact_text(whole, run.secrets)
     marker = f"\n[cut: {most:,} of {len(whole):,} characters shown]\n"
-    others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
+    others = [without_text(block) for block in blocks if not isinstance(block, Text)]
     run.blocks = [Text(whole[:most] + marker), *others]
 
 
-def _without_text(block: Block) -> Block:
+def without_text(block: Block) -> Block:
     """A resource without its text, which the preview has; its address stays."""
     if not isinstance(block, Resource) or block.text is None:
         return block

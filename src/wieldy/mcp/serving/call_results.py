@@ -6,8 +6,10 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from wieldy.core.block import to_text
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallPending, InvalidResult, ToolNotFound
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.schema.result_check import promised_result
@@ -33,7 +35,7 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
     promise = None if tool is None else promised_result(tool)
     made = complete_result(render_result(outcome, promise))
     said = foreign_meta(outcome.metadata.get("mcp"))
-    if said:
+    if said and len(to_text(said)) <= MAX_RESULT:
         made["_meta"] = {**said, **made.get("_meta", {})}
     if promise is None or made["isError"]:
         return made
@@ -43,10 +45,12 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
         # Examples are a result that was cut, and the description of a dry run.
         made["isError"] = True
         return made
-    found = promise.problem(made["structuredContent"]) if check_output else None
-    return (
-        made if found is None else _without_structure(made, InvalidResult(outcome.call.tool, found))
-    )
+    cut = "cut" in outcome.metadata
+    found = promise.problem(made["structuredContent"]) if check_output or cut else None
+    if found is None:
+        return made
+    # What was cut fits no schema, and the content says where the whole is.
+    return _without_structure(made, None if cut else InvalidResult(outcome.call.tool, found))
 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
@@ -84,15 +88,15 @@ def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | Non
     )
 
 
-def _without_structure(made: Answer, error: InvalidResult) -> Answer:
+def _without_structure(made: Answer, error: InvalidResult | None) -> Answer:
     """The result without its structured content, which does not fit the output schema."""
-    said = {"type": "text", "text": str(error)}
+    said = [] if error is None else [{"type": "text", "text": str(error)}]
     kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}
     # Clients must not try to unwrap structured content that is no longer there.
     meta = {key: value for key, value in made.get("_meta", {}).items() if key != "fastmcp"}
     if meta:
         kept["_meta"] = meta
-    return {**kept, "isError": True, "content": [said, *made["content"]]}
+    return {**kept, "isError": True, "content": [*said, *made["content"]]}
 
 
 def failure_answer(message: str) -> Answer:

@@ -104,7 +104,8 @@ class Elicitation:
             outcome = await self.follow_decision(question, ended, Teller(ctx).tell)
         if outcome.status is Status.PENDING:
             return await self._tell_waiting(outcome, tool)
-        return call_answer(outcome, tool, self._check)
+        shown = await self._box.results.for_model(outcome)
+        return call_answer(shown, tool, self._check)
 
     async def _tell_waiting(
         self, outcome: Outcome, tool: Tool | None, why: str | None = None

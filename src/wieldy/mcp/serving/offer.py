@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Sink
 from wieldy.core.tool import Tool
@@ -53,6 +54,10 @@ class WatchedTools(Protocol):
 
 class ServedBox(Offer, WatchedTools, Protocol):
     """A toolbox, or a view, as it is served."""
+
+    @property
+    def results(self) -> ModelResults:
+        """What clients read of outcomes."""
 
 
 class Decider(Protocol):

@@ -1,5 +1,7 @@
 """Resources for clients: artifacts, each client its own, and those of the servers behind."""
 
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +16,7 @@ from mcp_types import (
 )
 
 from wieldy.core.errors import StoreError
+from wieldy.core.limits.model_results import KeptText, ModelResults
 from wieldy.wire.answer_content import make_encodable
 
 from .call_results import complete_result
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from wieldy.store.artifacts.artifacts import Artifacts
 
 _SCHEME = "artifact://"
+# A text that is larger than one answer is read in parts, each from one of its characters on.
+_FROM, _POSITION = "?from=", re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 _TEMPLATE = {
     "uriTemplate": "artifact://{id}@{version}",
     "name": "artifact",
@@ -37,7 +42,10 @@ Request = ServerRequestContext[Any, Any]
 class ServedResources:
     """Lists and reads resources. With tokens each client sees its own artifacts, else nobody's."""
 
-    def __init__(self, artifacts: "Artifacts | None", passed: PassedRequests) -> None:
+    def __init__(
+        self, results: ModelResults, artifacts: "Artifacts | None", passed: PassedRequests
+    ) -> None:
+        self._results = results
         self._artifacts = artifacts
         self._passed = passed
 
@@ -71,16 +79,34 @@ class ServedResources:
         return complete_result({"resourceTemplates": shown, **cursor})
 
     async def _read_artifact(self, uri: str) -> dict[str, Any]:
-        if self._artifacts is None:
-            raise _missing_error(uri)
+        handle, _, asked = uri.partition(_FROM)
+        start = int(asked) if _POSITION.fullmatch(asked) else 1
         try:
             with _store_errors():
-                found = await self._artifacts.open(uri, session=caller_name())
+                found = await self._results.open(handle, caller_name())
         except (LookupError, ValueError):
             # A client must not learn that another client has an artifact of this name.
             raise _missing_error(uri) from None
-        contents = {"uri": uri, "mimeType": _media_type(found.content_type), "text": found.content}
-        return complete_result({"contents": [make_encodable(contents)]})
+        return complete_result(
+            {"contents": make_encodable(_show_part(found, uri, start, self._most))}
+        )
+
+    @property
+    def _most(self) -> int:
+        """The number of characters that one answer has."""
+        return self._results.max_result or sys.maxsize
+
+
+def _show_part(found: KeptText, uri: str, start: int, most: int) -> list[dict[str, Any]]:
+    """A part of a text that begins at a character, and after it where the next part is."""
+    whole, end = found.content, start - 1 + most
+    kind = _media_type(getattr(found, "content_type", "text"))
+    shown = [{"uri": uri, "mimeType": kind, "text": whole[start - 1 : end]}]
+    if end >= len(whole):
+        return shown
+    following = f"{found.handle}{_FROM}{end + 1}"
+    said = f"[characters {start:,}-{end:,} of {len(whole):,}; the next are at {following}]"
+    return [*shown, {"uri": following, "mimeType": "text/plain", "text": said}]
 
 
 def _describe_artifact(artifact: "Head") -> dict[str, Any]:

@@ -202,7 +202,7 @@ class BoxServer(Server[Any]):
         self.add_notification_handler(
             "notifications/initialized", NotificationParams, self.changes.join
         )
-        resources = ServedResources(artifacts_of(self.box), self.passed)
+        resources = ServedResources(self.box.results, artifacts_of(self.box), self.passed)
         paged, changes = PaginatedRequestParams, self.changes.passed
         self._add_own("resources/list", paged, resources.list)
         self._add_own("resources/templates/list", paged, resources.list_templates)
@@ -331,7 +331,8 @@ class BoxServer(Server[Any]):
     async def _render_end(self, outcome: Outcome) -> Answer:
         """The end of a call, as its client would have got it if it had waited."""
         tool = self._current_offer().get(outcome.call.tool)
-        return await self.passed.serve_result(call_answer(outcome, tool, self._check_output), tool)
+        shown = await self.box.results.for_model(outcome)
+        return await self.passed.serve_result(call_answer(shown, tool, self._check_output), tool)
 
     async def _run(
         self,

@@ -11,11 +11,12 @@ from sqlalchemy import Connection, Row
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import StoreUnavailable, WieldyError
+from wieldy.core.handles import format_handle, parse_handle
 from wieldy.core.run import current_run
 from wieldy.store.store_access import StoreAccess
 
 from . import artifact_rows as rows
-from .artifact import Artifact, ArtifactEdit, Head, Version, format_handle, parse_handle
+from .artifact import Artifact, ArtifactEdit, Head, Version
 from .artifact_errors import ArtifactNotFound, ArtifactTaken, VersionConflict
 from .difference import unified_diff
 from .fuzzy import splice_passage
@@ -298,7 +299,7 @@ class Artifacts:
         head = await self._store.read(lambda c: _find_head(c, id, session))
         await self._store.write(lambda connection: rows.remove(connection, head.key, head.birth))
 
-    async def spill(self, call: Call, whole: str) -> str:
+    async def spill(self, call: Call, whole: str, *, untrusted: bool | None = None) -> str:
         """Keep the whole of a large result.
 
         The artifact has the id of the call. A call that runs again makes another version, unless
@@ -307,6 +308,7 @@ class Artifacts:
         Args:
             call: The call.
             whole: The whole text.
+            untrusted: Whether it comes from outside; None asks the running call.
 
         Returns:
             The handle of the artifact.
@@ -314,10 +316,11 @@ class Artifacts:
         id = call.id if len(call.id) <= _LONGEST_ID else digest_of(call.id)
         session = call.scope.session
         title = f"Result of {call.tool}"
-        run = current_run.get()
-        outside = run is not None and run.outside is not None
+        if untrusted is None:
+            run = current_run.get()
+            untrusted = run is not None and run.outside is not None
         try:
-            await self.create(id, whole, title, "text", session, by=call.id, untrusted=outside)
+            await self.create(id, whole, title, "text", session, by=call.id, untrusted=untrusted)
         except ArtifactTaken:
             last = await self.read(id, session=session)
             if last.content == whole:

@@ -8,6 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from wieldy.core.block import Block, to_text
 from wieldy.core.call import Outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
 
 from .text_values import untyped_value
 from .xml_elements import unescape_entities
@@ -21,12 +22,15 @@ _DEPTH = 64
 _EMPTY: dict[str, Any] = {"null": None, "string": ""}
 
 
-def format_result(name: str, result: Outcome | Mapping[str, Any]) -> str:
+def format_result(
+    name: str, result: Outcome | Mapping[str, Any], max_result: int = MAX_RESULT
+) -> str:
     """Write a result as `<tool_result>` with the name, the success, and the data or the error.
 
     Args:
         name: the name of the tool.
         result: an outcome, or a dict with the keys `success`, `data` and `error`.
+        max_result: how many characters of an outcome are written; 0 for all. A dict is whole.
 
     Returns:
         The XML text.
@@ -34,6 +38,8 @@ def format_result(name: str, result: Outcome | Mapping[str, Any]) -> str:
     Example:
         `format_result("weather", outcome)`
     """
+    if isinstance(result, Outcome):
+        result = bound_outcome(result, max_result)
     success, data, error = _result_facts(result)
     told = _write_element("data", data) if success else _write_element("error", error)
     lines = [_write_element("name", name), _write_element("success", success), told]
