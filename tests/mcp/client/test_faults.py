@@ -98,7 +98,7 @@ async def test_an_error_of_the_protocol_is_an_error_and_no_lost_connection(
     [
         ("die", "exited with status 3(.|\n)*no licence found"),
         ("mute", "did not answer in time"),
-        ("endless", "a line of more than"),
+        ("endless", "a message of more than"),
     ],
 )
 async def test_a_server_that_can_t_be_opened_says_why(box: Toolbox, mode: str, words: str) -> None:

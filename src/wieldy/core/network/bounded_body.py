@@ -27,19 +27,38 @@ async def read_body(answer: httpx2.Response, largest: int) -> bytes:
     costs no more than the largest allowed one. Nor is more than the limit read, since gigabytes
     can unpack to nothing.
     """
-    layers = _find_layers(answer.headers.get("content-encoding", ""))
+    packing = Packing(answer.headers.get("content-encoding", ""))
     chunks, read, size = [], 0, 0
     async for packed in answer.aiter_raw():
-        chunk = packed
-        for layer in layers:
-            chunk = layer.unpack(chunk, largest)
+        chunk = packing.unpack(packed, largest)
         read, size = read + len(packed), size + len(chunk)
         if max(read, size) > largest:
             raise _size_error(largest)
         chunks.append(chunk)
-    if not all(layer.complete for layer in layers):
-        raise ServiceError("the answer can't be unpacked: its end is missing")
+    packing.check_end()
     return b"".join(chunks)
+
+
+class Packing:
+    """How a body is packed, undone chunk by chunk; `ServiceError` if it was not asked for.
+
+    Args:
+        header: what the answer says about it.
+    """
+
+    def __init__(self, header: str) -> None:
+        self._layers = _find_layers(header)
+
+    def unpack(self, chunk: bytes, largest: int) -> bytes:
+        """Unpack a chunk; `ServiceError` if that gives more than the limit."""
+        for layer in self._layers:
+            chunk = layer.unpack(chunk, largest)
+        return chunk
+
+    def check_end(self) -> None:
+        """Raise `ServiceError` unless the packed bytes have come to their end."""
+        if not all(layer.complete for layer in self._layers):
+            raise ServiceError("the answer can't be unpacked: its end is missing")
 
 
 def _size_error(largest: int) -> ServiceError:

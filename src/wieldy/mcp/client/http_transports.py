@@ -6,51 +6,43 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from wieldy.core.network.addresses import Reach
+from wieldy.core.network.bounded_body import ENCODINGS
 from wieldy.core.network.guarded_transport import GuardedTransport
 from wieldy.core.secrets.secret import reveal_secret
 
+from .bounded_transport import BoundedTransport
 from .oauth import OAuth
 from .request_extras import current_errand
 from .server_source import Address
+from .sse_transport import open_sse
 
 Lost = Callable[[str], None]
 _SESSION = "mcp-session-id"
+_HEADERS = {"Accept-Encoding": ENCODINGS}
 # A server may keep the stream of an answer open for a long time without sending anything.
 _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 
 
 @asynccontextmanager
 async def open_address(
-    address: Address, transport: str, auth: httpx2.Auth | None, lost: Lost
+    address: Address, transport: str, auth: httpx2.Auth | None, lost: Lost, max_message: int
 ) -> AsyncIterator[Any]:
     """The streams to a server, over the requested transport."""
-    if transport == "sse":
-        post = _Postman(address, lost, lone=True)
-
-        def client(
-            headers: dict[str, str] | None = None,
-            timeout: httpx2.Timeout | None = None,
-            auth: httpx2.Auth | None = None,
-        ) -> httpx2.AsyncClient:
-            guarded = GuardedTransport(reach_of(address))
-            return post.equip(
-                httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=guarded)
-            )
-
-        async with sse_client(address.url, auth=auth, httpx_client_factory=client) as streams:
+    older = transport == "sse"
+    post = _Postman(address, lost, lone=older)
+    bounded = BoundedTransport(GuardedTransport(reach_of(address)), max_message)
+    client = httpx2.AsyncClient(headers=_HEADERS, timeout=_TIMEOUT, auth=auth, transport=bounded)
+    async with post.equip(client) as http:
+        opened = (
+            open_sse(http, address.url, lost)
+            if older
+            else streamable_http_client(address.url, http_client=http, max_sse_event_size=None)
+        )
+        async with opened as streams:
             yield streams
-        return
-    post = _Postman(address, lost)
-    guarded = GuardedTransport(reach_of(address))
-    async with (
-        post.equip(httpx2.AsyncClient(timeout=_TIMEOUT, auth=auth, transport=guarded)) as http,
-        streamable_http_client(address.url, http_client=http) as streams,
-    ):
-        yield streams
 
 
 class _Postman:

@@ -13,10 +13,10 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 
 from .live_session import STDIN_CLOSED, STDOUT_CLOSED
+from .message_bound import MAX_MESSAGE, BoundedMessage, MessageTooLong
 from .request_extras import current_errand
 
 _CHUNK = 256 * 1024
-_LONGEST_LINE = 64 * 1024 * 1024
 # Reading pauses when this many messages or bytes wait, so a fast server has to wait too.
 _MOST_WAITING = 256
 _MOST_WAITING_BYTES = 16 * 1024 * 1024
@@ -54,11 +54,12 @@ class _Stream:
 class Incoming(_Stream):
     """Messages from the server. A line that is not a message is skipped and kept for diagnosis."""
 
-    def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, fd: int, lost: Callable[[str], None], max_message: int = MAX_MESSAGE
+    ) -> None:
         super().__init__(fd, lost)
         self.garbage: deque[str] = deque(maxlen=5)
-        self._pieces: list[bytes] = []
-        self._length = 0
+        self._line = BoundedMessage(max_message)
         self._items: deque[tuple[SessionMessage, int]] = deque()
         self._held = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -106,24 +107,25 @@ class Incoming(_Stream):
             self._end_reading()
             self._lost(STDOUT_CLOSED)
             return
-        self._split_lines(chunk)
-        if self._length > _LONGEST_LINE:
+        try:
+            self._split_lines(chunk)
+        except MessageTooLong as error:
             self._end_reading()
-            self._lost(f"it wrote a line of more than {_LONGEST_LINE:,} bytes")
-        elif self._is_ahead():
+            self._lost(str(error))
+            return
+        if self._is_ahead():
             self._paused = True
             self._loop.remove_reader(self._fd)
 
     def _split_lines(self, chunk: bytes) -> None:
         first, *rest = chunk.split(b"\n")
-        self._pieces.append(first)
-        self._length += len(first)
+        self._take_line(self._line.add(first))
         for piece in rest:
-            self._take_line(b"".join(self._pieces).strip())
-            self._pieces, self._length = [piece], len(piece)
+            self._take_line(self._line.end().strip())
+            self._take_line(self._line.add(piece))
         self._wake_waiter()
 
-    def _take_line(self, line: bytes) -> None:
+    def _take_line(self, line: bytes | None) -> None:
         if not line:
             return
         message = read_message(line)

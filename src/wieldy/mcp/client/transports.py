@@ -144,7 +144,9 @@ class Opening:
         self, source: Source, way: Way, link: LiveSession
     ) -> AsyncIterator[Any]:
         if isinstance(source, Address):
-            async with open_address(source, way.transport, self._auth, link.lose) as streams:
+            most = self._patience.max_message
+            opened = open_address(source, way.transport, self._auth, link.lose, most)
+            async with opened as streams:
                 yield WatchedStream(streams[0], link), streams[1]
         elif isinstance(source, Command):
             async with self._open_process(source, link) as streams:
@@ -159,7 +161,8 @@ class Opening:
         assert self._log is not None
         env = get_default_environment() | {k: str(reveal_secret(v)) for k, v in source.env.items()}
         process = Process(source.command, env, source.cwd, self._log.fd)
-        incoming, outgoing = Incoming(process.stdout, link.lose), Outgoing(process.stdin, link.lose)
+        incoming = Incoming(process.stdout, link.lose, self._patience.max_message)
+        outgoing = Outgoing(process.stdin, link.lose)
         self._garbage = incoming.garbage
         chores = [
             asyncio.create_task(_tell_end(process.ended, link)),
