@@ -3,6 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ def make_gateway_box(file: GatewayFile, folder: Path) -> Toolbox:
         on_change=file.on_change,
         permission_mode=file.mode,
         approval_ttl=None if file.approval_ttl is None else read_seconds(file.approval_ttl),
+        max_result=file.max_result,
     )
 
 
@@ -136,7 +138,7 @@ async def add_server(
     box = found.toolbox
     try:
         # The SDK is an extra, and slow to import.
-        from wieldy.mcp import pass_to_client  # noqa: PLC0415
+        from wieldy.mcp import Patience, pass_to_client  # noqa: PLC0415
 
         await box.add_mcp(
             _make_source(name, server, entry, people),
@@ -144,11 +146,12 @@ async def add_server(
             tags=server.tags,
             allow=server.allow,
             deny=server.deny,
-            limits=None if server.timeout is None else Limits(timeout=server.timeout),
+            limits=_server_limits(server),
             trusted=server.trusted,
             permission=server.permission,
             prefix=server.prefix,
             on_sample=pass_to_client,
+            patience=Patience(max_message=server.max_message),
         )
     except (ImportError, WieldyError) as error:
         failure = Failure(f"servers.{name}", str(error), name)
@@ -161,6 +164,16 @@ async def add_server(
     found.failed = [each for each in found.failed if each.source != f"servers.{name}"]
     found.note(f"servers.{name}", before)
     return True
+
+
+def _server_limits(server: ServerTable) -> Limits | None:
+    """The limits of a server's tools; None if nothing is said of them."""
+    # The SDK is an extra, and slow to import.
+    from wieldy.mcp.client.tool_sync import DEFAULT_LIMITS  # noqa: PLC0415
+
+    said = {"timeout": server.timeout, "max_result": server.max_result}
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return replace(DEFAULT_LIMITS, **given) if given else None
 
 
 def check_server(name: str, server: ServerTable, folder: Path) -> None:

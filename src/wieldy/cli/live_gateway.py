@@ -33,6 +33,7 @@ _NEED_RESTART = (
     "lock",
     "on_change",
     "approval_ttl",
+    "max_result",
     "listen",
     "metrics",
     "tasks",

@@ -18,7 +18,8 @@ from tests.mcp.web import served
 from wieldy import Limits, Status, Toolbox
 from wieldy.mcp import Patience
 from wieldy.mcp.client.event_bound import BoundedEvents
-from wieldy.mcp.client.message_bound import MAX_MESSAGE, BoundedMessage, MessageTooLong
+from wieldy.mcp.client.message_bound import BoundedMessage, MessageTooLong
+from wieldy.mcp.client.patience import MAX_MESSAGE
 
 MOST = 2_000_000
 TRANSPORTS = ["stdio", "json", "gzip", "events", "sse"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import mcp_types as types
 
-MAX_MESSAGE = 32 * 1024 * 1024
 # So much of both ends of a message is searched for its id.
 _END = 1024
 # A message that is so many times too long, and answers nobody, has no end.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .message_bound import MAX_MESSAGE
+MAX_MESSAGE = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 
 from .live_session import STDIN_CLOSED, STDOUT_CLOSED
-from .message_bound import MAX_MESSAGE, BoundedMessage, MessageTooLong
+from .message_bound import BoundedMessage, MessageTooLong
+from .patience import MAX_MESSAGE
 from .request_extras import current_errand
 
 _CHUNK = 256 * 1024

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from wieldy.core.choices import ChangePolicy, EventKind, PermissionMode, PermissionName, Role
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.limits.limits import parse_rate
+from wieldy.mcp.client.patience import MAX_MESSAGE
 from wieldy.server.webhooks.webhook import EVENT_KINDS, NAME_PATTERN
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -110,6 +112,14 @@ class ServerTable(FileTable):
     )
     tags: list[Text] = Field(default=[], description="Tags for its tools.")
     timeout: Finite | None = Field(default=None, gt=0, description="Seconds that a call may take.")
+    max_result: int | None = Field(
+        default=None,
+        ge=0,
+        description="Characters after which its results are cut; 0 for never.",
+    )
+    max_message: int = Field(
+        default=MAX_MESSAGE, ge=1, description="Bytes that one message of the server may have."
+    )
     listing: dict[str, PlainText] = Field(
         default={},
         description="What stands in for headers and variables with ${caller…} in them, when the "
@@ -325,6 +335,11 @@ class GatewayFile(FileTable):
     mode: PermissionMode = Field(default="ask", description="The permission mode.")
     approval_ttl: Duration | None = Field(
         default=None, description="How long a call waits for a person."
+    )
+    max_result: int = Field(
+        default=MAX_RESULT,
+        ge=0,
+        description="Characters of one result that clients read; 0 for all.",
     )
     listen: ListenTable = ListenTable()
     retention: RetentionTable = RetentionTable()
