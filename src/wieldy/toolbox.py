@@ -24,7 +24,6 @@ from wieldy.core.holdings import Holding, Holdings, calling_place
 from wieldy.core.keyword_check import check_options
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.limits.limits import Limits
-from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.limits.result_size import Spill
 from wieldy.core.options import (
     TOOL_OPTIONS,
@@ -44,7 +43,7 @@ from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.tool import Permission, Tool
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
-from wieldy.toolbox_settings import check_settings, find_result_places, find_review, open_store
+from wieldy.toolbox_settings import check_settings, find_review, open_results, open_store
 
 if TYPE_CHECKING:
     from wieldy.mcp.client.patience import Patience
@@ -128,8 +127,7 @@ class Toolbox(CallControl):
         kept = None if store is None else open_store(store, registry, durability, retention, held)
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
-        results = ModelResults(registry, max_result, *find_result_places(spill, kept))
-        spill = kept.artifacts.spill if spill is None and kept is not None else spill
+        results, spill = open_results(registry, max_result, spill, kept)
         self.rules, self.groups = Rules(changed=registry.announce), Groups(registry)
         workers, self._processes = Threads(threads), processes
         permits = Permits(
@@ -154,9 +152,8 @@ class Toolbox(CallControl):
             record=recorder,
             check_output=check_output,
         )
-        engine = Engine(
-            registry, planner, results, observers, capture_content, recorder, permits.pause
-        )
+        looks = results, observers, capture_content
+        engine = Engine(registry, planner, *looks, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
         permits.tell_of_parked(desk)
         self._servers: Servers | None = None

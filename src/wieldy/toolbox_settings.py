@@ -4,13 +4,14 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from wieldy.core.holdings import Holdings
+from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.registry import Registry
 from wieldy.core.tool import VALIDATIONS, Review
 from wieldy.store.retention import Retention
 
 if TYPE_CHECKING:
     from wieldy.core.call import Outcome
-    from wieldy.core.limits.model_results import Keep, Open
+    from wieldy.core.limits.model_results import Keep
     from wieldy.core.limits.result_size import Spill
     from wieldy.store.store import Store
 
@@ -59,19 +60,21 @@ def open_store(
     return store
 
 
-def find_result_places(
-    spill: "Spill | None", kept: "Store | None"
-) -> "tuple[Keep | None, Open | None]":
-    """Where the rest of a large result is kept, and where it is read again."""
+def open_results(
+    registry: Registry, max_result: int, spill: "Spill | None", kept: "Store | None"
+) -> "tuple[ModelResults, Spill | None]":
+    """What models read of results, and what keeps a result that a tool's own limit cuts."""
+    if kept is None:
+        return ModelResults(registry, max_result, spill and _keep_with(spill)), spill
+    artifacts = kept.artifacts
 
     async def keep(outcome: "Outcome", whole: str) -> str:
-        if spill is not None:
-            return await spill(outcome.call, whole)
-        assert kept is not None
         untrusted = bool(outcome.metadata.get("untrusted"))
-        return await kept.artifacts.spill(outcome.call, whole, untrusted=untrusted)
+        return await artifacts.spill(outcome.call, whole, untrusted=untrusted)
 
-    return (
-        None if kept is None and spill is None else keep,
-        None if kept is None else kept.artifacts.open,
-    )
+    kept_by = keep if spill is None else _keep_with(spill)
+    return ModelResults(registry, max_result, kept_by, artifacts.open), spill or artifacts.spill
+
+
+def _keep_with(spill: "Spill") -> "Keep":
+    return lambda outcome, whole: spill(outcome.call, whole)

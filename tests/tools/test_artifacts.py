@@ -44,11 +44,11 @@ def test_what_changes_artifacts_says_so(box: Toolbox) -> None:
     assert [tool.name for tool in box if tool.read_only] == [*READING, "artifact_list"]
 
 
-def test_a_box_without_a_store_is_told_at_once() -> None:
+def test_a_box_without_a_store_that_is_to_write_is_told_at_once() -> None:
     box = Toolbox()
 
     with pytest.raises(StoreError, match="this toolbox has none"):
-        add_artifact_tools(box)
+        add_artifact_tools(box, write=True)
     assert box.names == []
 
 

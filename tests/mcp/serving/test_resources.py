@@ -7,7 +7,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import TextResourceContents
 
-from tests.mcp.clients import MODES, Mode, connected
+from tests.mcp.clients import MODES, Mode, connected, text_of
 from tests.mcp.served import served
 from wieldy import Limits, Toolbox
 from wieldy.mcp import server
@@ -122,6 +122,35 @@ async def test_a_store_that_is_gone_is_told_without_its_words(mode: Mode, tmp_pa
             with pytest.raises(MCPError, match="can't be read now") as raised:
                 await asking
             assert "wieldy.db" not in str(raised.value)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_result_over_the_bound_is_cut_and_read_in_parts(
+    mode: Mode, stored: bool, tmp_path: Path
+) -> None:
+    whole = "".join(f"{n:09}\n" for n in range(25_000))
+    async with Toolbox(store=f"sqlite:///{tmp_path}/kept.db" if stored else None) as box:
+        box.add(lambda: whole, name="much")
+        with served(server(box), tokens=TOKENS) as url:
+            async with connected(url, "alice-secret-1", mode) as alice:
+                result = await alice.call_tool("much")
+                text = text_of(result)
+                assert len(text) <= 100_000
+                uri = text[text.index("artifact://") :].split("]")[0].split(",")[0]
+
+                parts, following = [], uri
+                while following:
+                    part, *note = (await alice.read_resource(following)).contents
+                    assert isinstance(part, TextResourceContents)
+                    assert len(part.text) <= 100_000
+                    parts.append(part.text)
+                    following = note[0].uri if note else ""
+                assert (len(parts), "".join(parts)) == (3, whole)
+            async with connected(url, "bob-secret-2", mode) as bob:
+                for each in (uri, f"{uri}?from=100001"):
+                    with pytest.raises(MCPError, match="no such resource"):
+                        await bob.read_resource(each)
 
 
 async def test_a_box_without_a_store_has_no_resources() -> None:

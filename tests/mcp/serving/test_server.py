@@ -351,6 +351,47 @@ async def test_a_result_that_was_cut_still_reaches_the_model(mode: Mode) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
+async def test_content_and_structured_content_are_bounded_for_a_client(mode: Mode) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def rows() -> list[str]:
+        """Give many rows."""
+        return ["x" * 100] * 50_000
+
+    @box.tool
+    async def text() -> str:
+        """Give a long text."""
+        return "x" * 5_000_000
+
+    @box.tool
+    async def shown(context: Context) -> str:
+        """Show much on the way."""
+        for _ in range(50):
+            await context.emit(Text("x" * 100_000))
+        return "done"
+
+    told: list[str] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message or "")
+
+    async with Client(wieldy.mcp.server(box), mode=mode) as client:
+        results = [
+            await client.call_tool(name, progress_callback=hear)
+            for name in ("rows", "text", "shown")
+        ]
+
+    assert [each.is_error for each in results] == [True, False, False]
+    assert results[0].structured_content is None
+    for result in results:
+        assert len(text_of(result)) <= 100_000
+        assert len(repr(result.structured_content)) <= 100_100
+    assert sum(map(len, told)) <= 100_000
+    assert len((await box.call("rows")).value) == 50_000
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_a_view_can_be_served_and_takes_no_decisions(mode: Mode, box: Toolbox) -> None:
     box.add(lambda: None, name="ask", permission="confirm")
     view = box.view(names=["half", "ask"], agent="guest")

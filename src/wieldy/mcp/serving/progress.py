@@ -7,6 +7,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types import LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams
 
 from wieldy.core.block import Block, Notice, Progress, Text
+from wieldy.core.limits.bounded_result import MAX_RESULT
 
 from .passing.calling_client import wanted_level
 
@@ -28,6 +29,8 @@ class Teller:
         self._wanted = wanted_level(ctx)
         self._last = -inf
         self._counted = False
+        # How many more characters of text are told on the way; the result has its own bound.
+        self._left = MAX_RESULT
 
     async def tell(self, item: Block | Progress) -> None:
         """Pass on progress and text; other blocks are sent with the result."""
@@ -39,7 +42,9 @@ class Teller:
             await self._log(item)
             return
         text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
-        if isinstance(item, Text | Notice) and text:
+        if isinstance(item, Text | Notice) and text and self._left:
+            text = text[: self._left]
+            self._left -= len(text)
             # If the tool reports progress itself, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
             await self._report_progress(step, None, text)
