@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic_core import to_json
 
-from wieldy.core.bounded_json import NestedTooDeep, check_depth, check_text_depth
+from .bounded_json import NestedTooDeep, check_depth, check_text_depth
 
 # Values of these types are results as they are: there is nothing to await or to iterate over.
 FINAL: set[Any] = {str, int, float, bool, bytes, dict, list, tuple, type(None)}

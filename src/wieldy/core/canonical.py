@@ -6,8 +6,7 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 
-from wieldy.core.bounded_json import MAX_WRAPPED, check_depth, copy_json
-
+from .bounded_json import MAX_WRAPPED, check_depth, copy_json
 from .secrets.secret import is_secret
 
 

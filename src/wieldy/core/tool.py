@@ -5,8 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, get_args
 
-from wieldy.core.bounded_json import NestedTooDeep, check_depth
-
+from .bounded_json import NestedTooDeep, check_depth
 from .canonical import digest_of
 from .choices import PermissionName, ValidationMode
 from .errors import DefinitionError

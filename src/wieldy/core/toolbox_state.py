@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.bounded_json import check_text_depth
-
+from .bounded_json import check_text_depth
 from .permission.argument_reach import LISTS
 from .permission.conditions import Matcher
 from .permission.criteria import NAMES as CRITERIA

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
+from .bounded_json import MAX_WRAPPED, dump_json
 
 # Printable characters that show nothing, including variation selectors.
 _BLANK = re.compile(

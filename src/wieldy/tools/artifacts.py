@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wieldy.core.context import Context
-from wieldy.core.handles import parse_handle
+from wieldy.core.limits.handles import parse_handle
 from wieldy.core.limits.model_results import READING_TOOL, KeptText
 from wieldy.core.tool import Tool
 from wieldy.store.artifacts.artifact import ArtifactEdit

@@ -20,7 +20,7 @@ from wieldy import (
     Toolbox,
     VersionConflict,
 )
-from wieldy.core.handles import format_handle, parse_handle
+from wieldy.core.limits.handles import format_handle, parse_handle
 from wieldy.store.artifacts.artifact import Artifact, ArtifactEdit, Version
 from wieldy.store.artifacts.artifacts import Artifacts
 from wieldy.store.databases.tables import metadata

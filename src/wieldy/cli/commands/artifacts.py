@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from wieldy.cli import exits, screen
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.errors import WieldyError
-from wieldy.core.handles import parse_handle
+from wieldy.core.limits.handles import parse_handle
 from wieldy.store.artifacts.artifact import Head
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from wieldy.core.call import Outcome
-from wieldy.core.handles import format_handle, parse_handle
+
+from .handles import format_handle, parse_handle
 
 # In characters.
 MAX_SESSION, _MAX_ALL = 16_000_000, 64_000_000

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from wieldy.core.call import Outcome
 from wieldy.core.errors import describe_exception
-from wieldy.core.handles import is_handle
 from wieldy.core.registry import Registry
 
 from .bounded_result import LargeResult, find_bound, find_large
+from .handles import is_handle
 from .kept_results import MAX_SESSION, UNTIL, KeptResults
 
 READING_TOOL = "artifact_read"

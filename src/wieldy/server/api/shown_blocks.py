@@ -6,7 +6,7 @@ from pydantic import Field
 
 from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Outcome
-from wieldy.core.handles import parse_handle
+from wieldy.core.limits.handles import parse_handle
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
 from .path_parts import write_part

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wieldy.core.handles import format_handle
+from wieldy.core.limits.handles import format_handle
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import StoreUnavailable, WieldyError
-from wieldy.core.handles import format_handle, parse_handle
+from wieldy.core.limits.handles import format_handle, parse_handle
 from wieldy.core.run import current_run
 from wieldy.store.store_access import StoreAccess
 
