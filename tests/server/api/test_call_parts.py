@@ -161,7 +161,10 @@ async def test_deep_json_breaks_nothing(depth: int, tmp_path: Path) -> None:
 
 
 async def test_a_large_result_leads_to_its_artifact(tmp_path: Path) -> None:
-    box = make_box(tmp_path, max_result=1000)
+    box = make_box(tmp_path)
+    tool = box.find_tool("long")
+    assert tool is not None
+    box.add(tool, on_conflict="override", max_result=1000)
     async with api_of(box) as client:
         made = await make(client, "long", "cal", size=5000)
         place = made["artifact"]
