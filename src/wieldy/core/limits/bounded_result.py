@@ -48,12 +48,7 @@ def bound_outcome(outcome: Outcome, max_result: int = MAX_RESULT) -> Outcome:
 
 def find_large(outcome: Outcome, bound: ResultBound) -> "LargeResult | None":
     """What is too large in an outcome; None if it is within the bound."""
-    value = outcome.value
-    if outcome._content is None and outcome.error is None and type(value) is str:
-        # Most results are short texts, and this is all that they cost.
-        if len(value) <= bound.characters:
-            return None
-    elif outcome.status is Status.PENDING:
+    if outcome.status is Status.PENDING or _is_short(outcome, bound.characters):
         return None
     large = LargeResult(outcome, bound)
     return None if large.fits else large
@@ -146,6 +141,22 @@ class LargeResult:
         if kept and type(kept[-1]) is Text:
             return [*kept[:-1], Text(kept[-1].text + marker)]
         return [*kept, Text(marker)]
+
+
+def _is_short(outcome: Outcome, most: int) -> bool:
+    """Whether an outcome is a short text, or short data; nearly all are, and this costs little."""
+    value, content = outcome.value, outcome._content
+    if outcome.error is not None:
+        return False
+    if type(value) is not str:
+        if content is not None and len(_value_text(value)) > most:
+            return False
+        content = outcome.content
+    elif len(value) > most:
+        return False
+    if content is None:
+        return True
+    return len(content) == 1 and type(content[0]) is Text and len(content[0].text) <= most
 
 
 def _cut_text(text: str, most: int, place: str) -> str:

@@ -54,6 +54,7 @@ class ModelResults:
     ) -> None:
         check_max_result(max_result)
         self.max_result = max_result
+        self._usual = find_bound(max_result)
         self._registry = registry
         self._keep = keep
         self._open = open
@@ -78,7 +79,9 @@ class ModelResults:
         """
         tool = self._registry.find(outcome.call.tool)
         own = None if tool is None else tool.limits.max_result
-        bound = find_bound(self.max_result if max_result is None else max_result, own)
+        bound = self._usual
+        if own is not None or max_result is not None:
+            bound = find_bound(self.max_result if max_result is None else max_result, own)
         large = None if bound is None else find_large(outcome, bound)
         return outcome if large is None else await self._cut_result(outcome, large)
 
