@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 # The browser and the servers that they start stay until the end of their process.
 BROWSER_TESTS := tests/server/console
-# What `make parts` tests.
-PARTS ?= store cli tools
+# The folders under tests/ to test. `make parts` has its own; `make oldest` and `make newest` test all.
+PARTS ?=
+parts: PARTS := $(or $(PARTS),store cli tools)
 # The share of lines that the tests must reach, in percent.
 COVERAGE := 88
 # The extras that `make run` and `make demo` use.
@@ -20,7 +21,9 @@ RUN_EXTRAS := agent cli mcp openapi server
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
 LOCK_FLAGS ?=
 COMPILE = $(VENV)/.uv/bin/uv --no-config pip compile --universal --python-version 3.11 --generate-hashes \
-	--quiet --no-header --no-emit-index-url --no-emit-find-links --system-certs $(LOCK_FLAGS)
+	--quiet --no-header --no-emit-index-url --no-emit-find-links --system-certs
+# Every extra, and what the tests and checks need.
+EVERYTHING := pyproject.toml --all-extras --group dev
 
 .DEFAULT_GOAL := help
 .SHELLFLAGS := -eu -c
@@ -33,7 +36,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONDEVMODE
 unexport VIRTUAL_ENV CONDA_PREFIX MYPYPATH
 
-.PHONY: help run demo test quick core parts explore judges lint types bench bench-peers docs lock clean \
+.PHONY: help run demo test quick core parts oldest newest explore judges lint types bench bench-peers docs lock clean \
 	environment small-environment programs python .venv
 
 help: ## list the recipes
@@ -65,6 +68,16 @@ parts: environment programs ## the tests of some folders: PARTS="store cli tools
 	@echo "Running the tests of $(PARTS)"
 	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PARTS:%=tests/%)
 
+oldest: environment programs ## run the tests with the oldest packages that pyproject.toml allows
+	@scripts/test-packages $(BIN)/python requirements/oldest.txt $(WORKERS) $(PARTS)
+
+newest: environment programs ## run the tests with the newest packages that pyproject.toml allows
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	echo "Looking for the newest packages"; \
+	$(COMPILE) $(EVERYTHING) --output-file "$$folder/newest.txt"; \
+	$(BIN)/python scripts/compare-locks requirements/dev.txt "$$folder/newest.txt"; \
+	scripts/test-packages $(BIN)/python "$$folder/newest.txt" $(WORKERS) $(PARTS)
+
 explore: environment ## run the tests that draw their examples on new ones
 	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
 
@@ -94,13 +107,16 @@ docs: environment ## build the documentation as a site in build/site
 
 lock: environment ## compile the files in requirements/
 	@echo "Compiling requirements/dev.txt"
-	@$(COMPILE) pyproject.toml --extra all --group dev --output-file requirements/dev.txt
+	@$(COMPILE) $(LOCK_FLAGS) $(EVERYTHING) --output-file requirements/dev.txt
+	@echo "Compiling requirements/oldest.txt"
+	@# Kept versions would hide that a bound was lowered.
+	@$(COMPILE) --upgrade $(EVERYTHING) --resolution lowest-direct --output-file requirements/oldest.txt
 	@echo "Compiling requirements/run.txt"
-	@$(COMPILE) pyproject.toml $(RUN_EXTRAS:%=--extra %) --group build --constraints requirements/dev.txt \
-		--no-annotate --output-file requirements/run.txt
+	@$(COMPILE) $(LOCK_FLAGS) pyproject.toml $(RUN_EXTRAS:%=--extra %) --group build \
+		--constraints requirements/dev.txt --no-annotate --output-file requirements/run.txt
 	@for name in uv judges-agently judges-agentscope judges-mcp1 judges-mcp2; do \
 		echo "Compiling requirements/$$name.txt"; \
-		$(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt; \
+		$(COMPILE) $(LOCK_FLAGS) requirements/$$name.in --output-file requirements/$$name.txt; \
 	done
 
 clean: ## remove everything the recipes made

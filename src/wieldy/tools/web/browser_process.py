@@ -91,7 +91,7 @@ def find_browser(executable: str | None) -> str:
     if find_spec("playwright") is None:
         raise ServiceError(
             "Reading pages that need JavaScript needs the extra `browser`: "
-            "pip install 'wieldy[browser]'"
+            'pip install "wieldy[browser]"'
         )
     found = (shutil.which(name) for name in ((executable,) if executable else _NAMES))
     path = next((each for each in found if each), None)

@@ -41,7 +41,7 @@ _UNREAD = {
     "<script": re.compile(r"</script\b[^>]*+>?+", re.IGNORECASE),
     "<style": re.compile(r"</style\b[^>]*+>?+", re.IGNORECASE),
 }
-_MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
+_MISSING = 'Reading {kind} needs the extra `web`: pip install "wieldy[web]"'
 
 
 @dataclass(frozen=True, slots=True)
