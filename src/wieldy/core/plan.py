@@ -181,7 +181,9 @@ class Planner:
         if isinstance(executor, RemoteExecutor):
             after.append(executor.hold_worker(work))
         if tool.limits.timeout is not None:
-            after.append(limit_time(tool.limits.timeout))
+            # A worker in another process is killed, which may take a moment.
+            leave = not isinstance(executor, RemoteExecutor)
+            after.append(limit_time(tool.limits.timeout, leave))
         made = Basis(tool, Intake(tool, self._validation), executor, (before, after), work)
         with self._lock:
             # Two concurrent callers must share its slots.

@@ -250,13 +250,18 @@ class Run:
             above = above.parent
 
     @property
+    def was_left(self) -> bool:
+        """Whether it goes on outside its task, inside a call that was abandoned."""
+        return any(each.stopped and each.task is self.task for each in self.ancestors())
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop that the engine runs this call on."""
         return self.task.get_loop()
 
     def interrupt(self) -> None:
         """Stop this call, but not the task around it. Call it on the call's own loop."""
-        if self.interruption is None:
+        if self.interruption is None and not self.was_left:
             self.eventful = True
             self.interruption = Cancellation(self.task, self.cancels_before)
             self.interruption.fire()

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,6 +123,167 @@ async def test_a_tool_that_swallows_its_timeout_leaves_no_stray_cancellation() -
         return outcome.value, task.cancelling()
 
     assert await asyncio.wait_for(asyncio.create_task(caller()), SOON) == ("went on", 0)
+
+
+class Stubborn:
+    """A tool that swallows every cancellation until somebody lets it end."""
+
+    def __init__(self) -> None:
+        self.swallowed = 0
+        self.shown = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, context: Context) -> str:
+        while not self.may_end.is_set():
+            try:
+                await self.may_end.wait()
+            except asyncio.CancelledError:
+                self.swallowed += 1
+        await context.emit("too late to be seen")
+        self.shown.set()
+        return "ended after all"
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+async def test_a_coroutine_that_swallows_its_timeout_is_left_behind_and_its_end_is_told(
+    recorded: bool, tmp_path: Path
+) -> None:
+    heard, tool = Heard(), Stubborn()
+    store = f"sqlite:///{tmp_path / 'calls.db'}" if recorded else None
+    async with Toolbox(observers=[heard], store=store) as box:
+        box.add(tool, "stubborn", timeout=BRIEF)
+
+        outcome = await asyncio.wait_for(box.call("stubborn"), SOON)
+
+        assert (outcome.status, outcome.metadata["abandoned"]) == ("timeout", True)
+        assert (outcome.content[0].text, tool.swallowed) == (
+            "stubborn did not finish within 0.02 s.",
+            1,
+        )
+        task = asyncio.current_task()
+        assert task is not None and task.cancelling() == 0
+        tool.may_end.set()
+        late = await heard.late()
+        assert (late.status, late.value, late.content) == (
+            "ok",
+            "ended after all",
+            (Text("ended after all"),),
+        )
+        assert late.metadata == {"abandoned": True, "late": True}
+        assert heard.all == [outcome, late]
+
+
+async def test_a_coroutine_left_behind_may_end_with_an_error() -> None:
+    heard = Heard()
+    box = Toolbox(observers=[heard])
+    may_fail = asyncio.Event()
+
+    @box.tool(timeout=BRIEF)
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await may_fail.wait()
+            raise ValueError("no luck")
+
+    outcome = await asyncio.wait_for(box.call("stubborn"), SOON)
+    may_fail.set()
+    late = await heard.late()
+
+    assert (outcome.status, late.status, late.text) == ("timeout", "error", "ValueError: no luck")
+
+
+async def test_the_end_of_what_a_coroutine_does_after_its_timeout_is_waited_for_a_short_while() -> (
+    None
+):
+    heard, cleaned = Heard(), False
+    box = Toolbox(observers=[heard])
+
+    @box.tool(timeout=BRIEF)
+    async def slow() -> None:
+        nonlocal cleaned
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            cleaned = True
+
+    outcome = await asyncio.wait_for(box.call("slow"), SOON)
+
+    assert (outcome.status, cleaned) == ("timeout", True)
+    assert "abandoned" not in outcome.metadata
+    assert heard.all == [outcome]
+
+
+async def test_a_generator_that_swallows_its_timeout_is_left_behind() -> None:
+    heard, may_end = Heard(), asyncio.Event()
+    box = Toolbox(observers=[heard])
+
+    @box.tool(timeout=BRIEF)
+    async def stubborn() -> AsyncIterator[str]:
+        yield "seen"
+        while not may_end.is_set():
+            with suppress(asyncio.CancelledError):
+                await may_end.wait()
+        yield "not seen"
+
+    outcome = await asyncio.wait_for(box.call("stubborn"), SOON)
+    may_end.set()
+    late = await heard.late()
+
+    assert (outcome.status, outcome.metadata["abandoned"]) == ("timeout", True)
+    assert [block.text for block in outcome.content if isinstance(block, Text)][0] == "seen"
+    assert late.metadata["late"] is True
+
+
+async def test_a_caller_that_is_cancelled_while_its_tool_swallows_is_cancelled() -> None:
+    heard, tool, swallowed = Heard(), Stubborn(), asyncio.Event()
+    box = Toolbox(observers=[heard])
+
+    @box.tool(timeout=SOON / 100)
+    async def stubborn() -> None:
+        while not tool.may_end.is_set():
+            try:
+                await tool.may_end.wait()
+            except asyncio.CancelledError:
+                swallowed.set()
+
+    caller = asyncio.create_task(box.call("stubborn"))
+    await asyncio.wait_for(swallowed.wait(), SOON)
+    caller.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(caller, SOON)
+    assert [outcome.status for outcome in heard.all] == ["interrupted"]
+    tool.may_end.set()
+    assert (await heard.late()).metadata["late"] is True
+
+
+async def test_a_call_inside_one_that_was_left_behind_never_cancels_the_caller() -> None:
+    heard, may_end, inner_ended = Heard(), asyncio.Event(), asyncio.Event()
+    box = Toolbox(observers=[heard])
+
+    @box.tool(timeout=0.5)
+    async def inner() -> None:
+        await may_end.wait()
+
+    @box.tool(timeout=BRIEF)
+    async def outer(context: Context) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        told = await context.call("inner")
+        inner_ended.set()
+        return told.status
+
+    outcome = await asyncio.wait_for(box.call("outer"), SOON)
+    assert outcome.metadata["abandoned"] is True
+    # This one begins later, so the timeout of the call that was left behind has come by its end.
+    assert (await box.call("inner")).status is Status.TIMEOUT
+    may_end.set()
+    await asyncio.wait_for(inner_ended.wait(), SOON)
+
+    assert (await heard.late()).value == "ok"
 
 
 async def test_a_cancelled_caller_of_a_tool_with_a_timeout_is_interrupted() -> None:

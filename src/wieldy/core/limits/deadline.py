@@ -1,26 +1,36 @@
 """End a call that takes too long."""
 
 import asyncio
+import types
+from collections.abc import Coroutine, Generator
 from contextvars import Context
 from time import monotonic
+from typing import Any
 
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import CallTimeout
+from wieldy.core.errors import CallTimeout, ToolFailed
 from wieldy.core.run import Handler, Middleware, Run
 from wieldy.core.task import Cancellation
 
+# The seconds in which a cancelled coroutine may still end before its caller goes on without it:
+# as long as its timeout was, between these two.
+_SHORTEST_GRACE, _LONGEST_GRACE = 0.25, 1.0
 # The timer gets an empty context: its own would keep the call and its arguments alive.
 _NO_CONTEXT = Context()
 
 
-def limit_time(seconds: float) -> Middleware:
+def limit_time(seconds: float, leave: bool = True) -> Middleware:
     """A middleware that gives each attempt this many seconds.
 
     It cancels the caller's own task and then revokes the cancellation, which is far cheaper
-    than a task or a timeout context per call. A coroutine that swallows its cancellation
-    can't be ended this way.
+    than a task or a timeout context per call. A coroutine that swallows its cancellation is left
+    behind after a short grace: it goes on in a task of its own, and the engine is told when it
+    ends. Without `leave` the attempt ends by itself, however long that takes.
     """
     clocks: dict[asyncio.AbstractEventLoop, _Clock] = {}
+    grace = min(_LONGEST_GRACE, max(_SHORTEST_GRACE, seconds)) if leave else None
+    # The loop itself does not keep its tasks alive.
+    left_behind: set[asyncio.Task[None]] = set()
 
     async def end_in_time(run: Run, proceed: Handler) -> Outcome:
         loop = run.task.get_loop()
@@ -31,10 +41,26 @@ def limit_time(seconds: float) -> Middleware:
                 if known.is_closed():
                     clocks.pop(known, None)
             clock = clocks[loop] = _Clock(loop, seconds)
-        cancellation = Cancellation(run.task, run.task.cancelling())
+        cancellation = _Deadline(run)
         clock.start(cancellation)
+        attempt: Any = proceed(run)
         try:
-            outcome = await proceed(run)
+            try:
+                # Most calls never wait, and need nobody who watches what they wait for.
+                waited = attempt.send(None)
+            except StopIteration as end:
+                outcome = end.value
+            else:
+                outcome = await _watch_attempt(attempt, waited, cancellation)
+            if type(outcome) is _Lingering:
+                lingering, outcome = outcome, await outcome.run(grace)
+                if outcome is None:
+                    run.stopped = True
+                    run.note("abandoned", True)
+                    task = loop.create_task(lingering.run_abandoned(run))
+                    left_behind.add(task)
+                    task.add_done_callback(left_behind.discard)
+                    raise asyncio.CancelledError
         except asyncio.CancelledError:
             if not cancellation.taken_back():
                 raise
@@ -49,6 +75,117 @@ def limit_time(seconds: float) -> Middleware:
         return outcome
 
     return end_in_time
+
+
+class _Deadline(Cancellation):
+    """The cancellation of one attempt that takes too long."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.task, run.task.cancelling())
+        self._run = run
+
+    def fire(self) -> None:
+        # The task of a call that was left behind with another one is somebody else's by now.
+        if not self._run.was_left:
+            super().fire()
+
+
+@types.coroutine
+def _watch_attempt(
+    attempt: Coroutine[Any, Any, Outcome], waited: Any, cancellation: Cancellation
+) -> "Generator[Any, Any, Outcome | _Lingering]":
+    """Wait for an attempt, until it has ended or awaits something after it was cancelled."""
+    failure: BaseException | None = None
+    while not cancellation.fired:
+        try:
+            yield waited
+        except BaseException as error:
+            failure = error
+        try:
+            waited = attempt.send(None) if failure is None else attempt.throw(failure)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        finally:
+            # An error refers to this frame, which must not refer to the error.
+            failure = None
+    return _Lingering(attempt, waited)
+
+
+class _Lingering:
+    """An attempt that was cancelled and has not ended, with what it awaits."""
+
+    __slots__ = ("_attempt", "_waited")
+
+    def __init__(self, attempt: Coroutine[Any, Any, Outcome], waited: Any) -> None:
+        self._attempt = attempt
+        self._waited = waited
+
+    async def run(self, seconds: float | None = None) -> Outcome | None:
+        """Go on with it in this task; None if it has not ended after so many seconds."""
+        ends = None if seconds is None else monotonic() + seconds
+        while True:
+            failure: BaseException | None = None
+            try:
+                if not await self._wait_until(ends):
+                    return None
+            except BaseException as error:
+                failure = error
+            try:
+                attempt = self._attempt
+                self._waited = attempt.send(None) if failure is None else attempt.throw(failure)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+            finally:
+                # An error refers to this frame, which must not refer to the error.
+                failure = None
+
+    async def run_abandoned(self, run: Run) -> None:
+        """Go on with it after its call has ended, and tell the engine of its end."""
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            outcome = await self.run()
+            if outcome is not None:
+                value, error = outcome.value, outcome.error
+            if isinstance(error, ToolFailed):
+                error = error.original
+        except BaseException as raised:
+            if isinstance(raised, KeyboardInterrupt):
+                raise
+            error = raised
+        run.late(run, value, error)
+
+    async def _wait_until(self, ends: float | None) -> bool:
+        """Wait for what it awaits, which is not touched; False if that has not come in time."""
+        loop, waited = asyncio.get_running_loop(), self._waited
+        turn = loop.create_future()
+
+        def wake(*_: Any) -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        timer = None if ends is None else loop.call_later(ends - monotonic(), wake)
+        if waited is None:
+            loop.call_soon(wake)
+        else:
+            waited.add_done_callback(wake)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if waited is not None:
+                waited.cancel()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if waited is not None:
+                waited.remove_done_callback(wake)
+        over = ends is not None and monotonic() >= ends
+        return not over if waited is None else bool(waited.done())
 
 
 class _Clock:
