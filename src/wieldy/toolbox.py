@@ -294,8 +294,9 @@ class Toolbox(CallControl):
             tags: Tags for every tool.
             allow: Names, operation ids or "GET /path/*" patterns of the operations to take.
             deny: Names, operation ids or patterns of the operations to leave out.
-            **options: `auth`, `headers`, `presets`, `limits`, `permission`, `group`, `prefix`,
-                `refs` and `on_conflict`; see `wieldy.openapi.operation_tools.OpenAPIOptions`.
+            **options: `auth`, `headers`, `presets`, `limits`, `permission`, `trusted`, `group`,
+                `prefix`, `refs` and `on_conflict`; see
+                `wieldy.openapi.operation_tools.OpenAPIOptions`.
 
         Returns:
             The tools, in the order of the document.
@@ -347,8 +348,10 @@ class Toolbox(CallControl):
             allow: Names or patterns of the tools to take.
             deny: Names or patterns of the tools to leave out.
             limits: The limits of each tool; without them a call may take 300 s.
-            trusted: Whether to believe the server's hints that a tool is read-only or idempotent.
-            permission: The permission of each tool.
+            trusted: Whether to believe the server's hints that a tool is read-only or idempotent,
+                and to let tools run by themselves that it says are destructive.
+            permission: The permission of each tool; without it a tool asks that the server says
+                is destructive, and the others run by themselves.
             headers: HTTP headers, or a function that returns them for a call.
             auth: A bearer token, an `OAuth`, or an httpx2 auth object.
             env: Environment variables for a server that is a process.

@@ -148,7 +148,8 @@ async def test_what_may_be_repeated_is_where_that_may_help(
     box: Toolbox, api: Api, method: str, status: int, asked: int, ends: Status
 ) -> None:
     api.answers["/x"] = failing(2, status)
-    await box.add_openapi(document({"/x": {method: operation()}}), base_url=api.url)
+    tools = document({"/x": {method: operation()}})
+    await box.add_openapi(tools, base_url=api.url, permission="auto")
 
     outcome = await box.call("it")
 

@@ -38,7 +38,7 @@ class ToolOptions(LimitOptions, total=False):
 
     group: str
     tags: Iterable[str]
-    permission: Permission | PermissionName
+    permission: Permission | PermissionName | None
     presets: Mapping[str, Any] | None
     limits: Limits | None
     postprocess: Callable[[Any], Any] | None

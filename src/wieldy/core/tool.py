@@ -57,8 +57,9 @@ GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 VALIDATIONS = get_args(ValidationMode)
 # The kinds of sources whose results are written by somebody else than the program.
 _OUTSIDE = ("mcp", "openapi")
+_SAID_TO_DESTROY = "its source says that it is destructive, and nobody has set its permission"
 # The fields beside the definition: nothing in the cache depends on them.
-_BESIDE = "group hold limits permission postprocess source tags untrusted validation"
+_BESIDE = "group hold limits _permission permission postprocess source tags untrusted validation"
 _ASIDE = frozenset(_BESIDE.split())
 
 
@@ -77,7 +78,8 @@ class Tool:
     ones. What is read from the function (description, schemas, fingerprint) is
     read when it is first asked for.
 
-    A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None if nobody stated
+    A tool without a `permission` runs by itself, unless it is described elsewhere by somebody who
+    is not trusted and says that it is destructive. A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None if nobody stated
     it. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
     tools have that are described elsewhere, as the worse. `trusted` says whether whoever
     describes the tool is trusted. `simulate` is a function that answers in its place in the
@@ -103,6 +105,7 @@ class Tool:
         "_cache",
         "_given",
         "_names",
+        "_permission",
         "appendix",
         "cautious",
         "check_output",
@@ -116,7 +119,6 @@ class Tool:
         "name",
         "open_world",
         "original_names",
-        "permission",
         "postprocess",
         "presets",
         "read_only",
@@ -138,7 +140,7 @@ class Tool:
         description: str | None = None,
         group: str = "basic",
         tags: Iterable[str] = (),
-        permission: Permission | PermissionName = Permission.AUTO,
+        permission: Permission | PermissionName | None = None,
         presets: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         postprocess: Callable[[Any], Any] | None = None,
@@ -168,7 +170,7 @@ class Tool:
         self.function = function
         self.group = group
         self.tags = tuple(dict.fromkeys(listed_names(tags)))
-        self.permission = _read_permission(self.name, permission)
+        self._permission = _read_permission(self.name, permission)
         self.presets = dict(presets or {})
         self.limits = limits or NO_LIMITS
         self.postprocess = postprocess
@@ -209,6 +211,7 @@ class Tool:
             TypeError: A name is not one of those.
         """
         facts = {name: getattr(self, name) for name in self.__slots__ if name[0] != "_"}
+        facts["permission"] = self._permission
         facts.update(
             zip(("description", "input_schema", "output_schema"), self._given, strict=True)
         )
@@ -338,6 +341,19 @@ class Tool:
         }
 
     @property
+    def permission(self) -> Permission:
+        """Whether a call runs by itself: as somebody has set it, or else by what is said of it."""
+        if self._permission is not None:
+            return self._permission
+        return Permission.AUTO if self.asks_because is None else Permission.CONFIRM
+
+    @property
+    def asks_because(self) -> str | None:
+        """Why its calls need a person although nobody has set a permission; None if they don't."""
+        warned = self.cautious and self.destructive and not self.trusted
+        return _SAID_TO_DESTROY if warned and self._permission is None else None
+
+    @property
     def is_destructive(self) -> bool:
         """Whether it counts as destructive, stated or not."""
         if self.destructive is None:
@@ -423,9 +439,9 @@ def own_name(function: Any) -> str:
     return name if isinstance(name, str) else type(inner).__name__
 
 
-def _read_permission(name: str, permission: Permission | str) -> Permission:
+def _read_permission(name: str, permission: Permission | str | None) -> Permission | None:
     try:
-        return Permission(permission)
+        return None if permission is None else Permission(permission)
     except ValueError:
         choices = ", ".join(Permission)
         raise DefinitionError(

@@ -36,7 +36,8 @@ class OpenAPIOptions(TypedDict, total=False):
         headers: Headers for every request, hidden like presets.
         presets: Arguments that are filled in, for every operation that takes them.
         limits: Of each tool; a minute, and two more tries of what may be repeated, unless given.
-        permission: Of each tool.
+        permission: Of each tool; without it a tool that deletes asks, and the others run.
+        trusted: Whether to trust the document, so that what it deletes with needs no person.
         group: The group of the tools.
         prefix: Put before each name, with an underscore.
         refs: Whether references to other files and addresses are followed: True for the
@@ -48,7 +49,8 @@ class OpenAPIOptions(TypedDict, total=False):
     headers: Mapping[str, Any] | None
     presets: Mapping[str, Any] | None
     limits: Limits | None
-    permission: Permission | PermissionName
+    permission: Permission | PermissionName | None
+    trusted: bool
     group: str
     prefix: str | None
     refs: Consent
@@ -75,7 +77,8 @@ async def read_tools(
         facts = {
             "presets": options.get("presets"),
             "limits": limits,
-            "permission": options.get("permission", Permission.AUTO),
+            "permission": options.get("permission"),
+            "trusted": options.get("trusted", False),
             "group": options.get("group", "basic"),
             "source": f"openapi:{document.title[:100]}",
         }

@@ -25,6 +25,7 @@ def test_list_gives_json_for_programs(command: Command) -> None:
         "group": "basic",
         "tags": ["math"],
         "permission": "auto",
+        "asks_because": None,
         "source": "tools.py",
         "server": None,
     }

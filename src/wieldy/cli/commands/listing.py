@@ -39,7 +39,7 @@ def _show_table(found: LoadedSources) -> None:
         (
             tool.name,
             tool.group,
-            tool.permission.value,
+            _permission_words(tool, "said to be destructive"),
             _tool_origin(tool, found),
             *((_server_of(tool) or "",) if served else ()),
             _first_line(tool),
@@ -47,6 +47,12 @@ def _show_table(found: LoadedSources) -> None:
         for tool in found.box
     )
     screen.table(("name", "group", "permission", "source", *more, "description"), rows)
+
+
+def _permission_words(tool: Tool, why: str | None) -> str:
+    """The permission of a tool, with the reason if nobody has set it."""
+    permission = tool.permission.value
+    return permission if tool.asks_because is None else f"{permission} ({why})"
 
 
 def told_as_json(work: Callable[[], int], as_json: bool) -> int:
@@ -98,6 +104,7 @@ def _brief_data(tool: Tool, found: LoadedSources) -> dict[str, Any]:
         "group": tool.group,
         "tags": list(tool.tags),
         "permission": tool.permission.value,
+        "asks_because": tool.asks_because,
         "source": _tool_origin(tool, found),
         "server": _server_of(tool),
     }
@@ -122,7 +129,7 @@ def _show_tool(tool: Tool, found: LoadedSources) -> None:
         ("name", tool.name),
         ("group", tool.group),
         ("tags", ", ".join(tool.tags) or None),
-        ("permission", tool.permission.value),
+        ("permission", _permission_words(tool, tool.asks_because)),
         ("traits", traits or None),
         ("timeout", None if timeout is None else f"{timeout:g} s"),
         ("source", _tool_origin(tool, found)),

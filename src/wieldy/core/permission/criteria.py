@@ -45,7 +45,8 @@ class Criteria:
         idempotent: Whether it is declared idempotent.
         destructive: Whether it counts as destructive, declared or not.
         open_world: Whether it counts as open-world, declared or not.
-        trusted: Whether its source is trusted. An MCP server is trusted only if it was added so.
+        trusted: Whether its source is trusted. An MCP server or an OpenAPI document is trusted
+            only if it was added so.
         tags: Tags of which the tool has at least one.
         group: Its group, or a pattern such as `db-*`.
         source: Its source, or a pattern such as `mcp:*`.

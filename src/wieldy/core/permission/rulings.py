@@ -206,7 +206,7 @@ def _settled_ruling(tool: Tool, mode: PermissionMode) -> Ruling:
         return Ruling("run", "the mode bypass asks about nothing")
     if mode == "accept-edits" and not tool.is_destructive and not tool.is_open_world:
         return Ruling("run", "the mode accept-edits runs what is not destructive nor open-world")
-    return Ruling("ask", "the tool asks for confirmation", asks=True)
+    return Ruling("ask", tool.asks_because or "the tool asks for confirmation", asks=True)
 
 
 def _in_mode(tool: Tool, mode: PermissionMode, ruling: Ruling) -> Ruling:

@@ -117,6 +117,8 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
     ) -> Self:
         """Use the tools of an MCP server, which several agents can share."""
         if options:
+            # Agently has no approvals, unless somebody asks for them here.
+            options = {"permission": "auto", **options}
             return await super().async_use_mcp(transport, tags=listed_names(tags), **options)
         await self.tool.async_use_mcp(transport, (*listed_names(tags), self.tag))
         return self

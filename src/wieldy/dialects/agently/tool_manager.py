@@ -164,6 +164,8 @@ class AgentlyToolManager:
                 *given,
             ],
             on_conflict="override",
+            # Agently has no approvals.
+            permission="auto",
         )
         for server in before:
             # A server without tools has been replaced, for example by using it again.

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from wieldy.core.limits.limits import Limits
+from wieldy.core.tool import Permission
 from wieldy.toolbox import Toolbox, own_box
 
 from .mcp_function import MCPToolFunction
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Transport = Literal["streamable_http", "sse"]
 _KINDS = {"streamable_http": "http", "sse": "sse"}
+# AgentScope has no approvals.
+_PERMISSION = Permission.AUTO
 
 
 class MCPClientBase(ABC):
@@ -137,7 +140,9 @@ class StdIOStatefulClient(StatefulClientBase):
         self._cwd = cwd
 
     async def _add_to(self, box: Toolbox) -> None:
-        await box.add_mcp(self._command, self.name, env=self._env, cwd=self._cwd)
+        await box.add_mcp(
+            self._command, self.name, permission=_PERMISSION, env=self._env, cwd=self._cwd
+        )
 
 
 class _HttpClient(MCPClientBase):
@@ -165,7 +170,13 @@ class _HttpClient(MCPClientBase):
         from wieldy.mcp.client.server_source import Address  # noqa: PLC0415
 
         patience = Patience(connect=self._timeout)
-        await box.add_mcp(Address(*self._facts), self.name, limits=self._limits, patience=patience)
+        await box.add_mcp(
+            Address(*self._facts),
+            self.name,
+            limits=self._limits,
+            permission=_PERMISSION,
+            patience=patience,
+        )
 
 
 class HttpStatefulClient(_HttpClient, StatefulClientBase):

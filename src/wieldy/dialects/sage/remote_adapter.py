@@ -61,7 +61,8 @@ class RemoteMCPAdapter:
         # The registry holds arguments to the schema where it is asked to; the server always does.
         box = own_box(validation="describe")
         try:
-            await box.add_mcp(self._source, allow=[self.name])
+            # SAGE has no approvals.
+            await box.add_mcp(self._source, allow=[self.name], permission="auto")
         except BaseException:
             await box.close()
             raise

@@ -352,7 +352,7 @@ def make_terms(
         deny=listed_names(deny),
         limits=DEFAULT_LIMITS if limits is None else limits,
         trusted=trusted,
-        permission=Permission.AUTO if permission is None else Permission(permission),
+        permission=None if permission is None else Permission(permission),
         on_conflict=on_conflict,
         check_output=check_output,
         prefix=prefix,

@@ -38,7 +38,7 @@ class Terms:
     deny: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     trusted: bool = False
-    permission: Permission = Permission.AUTO
+    permission: Permission | None = None
     headers: Headers | None = None
     # The treatment of a name that is taken; by default the server's name is put before it.
     on_conflict: str | None = None

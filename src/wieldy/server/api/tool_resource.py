@@ -38,6 +38,9 @@ class ToolFacts(AnswerShape):
     group: PlainText
     tags: list[PlainText]
     permission: PlainText
+    asks_because: PlainText | None = Field(
+        description="Why its calls need a person although nobody has set a permission."
+    )
     source: PlainText
     server: PlainText | None = Field(description="The MCP server that it comes from.")
     tokens: int = Field(description="About how many tokens its definition takes in a request.")
@@ -230,6 +233,7 @@ def _tool_facts(tool: Tool) -> dict[str, Any]:
         "group": tool.group,
         "tags": list(tool.tags),
         "permission": tool.permission.value,
+        "asks_because": tool.asks_because,
         "source": tool.source,
         "server": server if kind == "mcp" else None,
         "tokens": definition_tokens(tool, "openai"),

@@ -106,9 +106,13 @@ class ServerTable(FileTable):
         default=None, description="Names or patterns of tools to take."
     )
     deny: list[Text] | None = Field(default=None, description="Names or patterns to leave out.")
-    trusted: bool = Field(default=False, description="Believe its hints, such as read-only.")
+    trusted: bool = Field(
+        default=False,
+        description="Believe its hints, such as read-only, and ask about none of its tools.",
+    )
     permission: PermissionName | None = Field(
-        default=None, description="The permission of its tools."
+        default=None,
+        description="The permission of its tools. Without it those ask that are said to destroy.",
     )
     tags: list[Text] = Field(default=[], description="Tags for its tools.")
     timeout: Finite | None = Field(default=None, gt=0, description="Seconds that a call may take.")

@@ -69,6 +69,7 @@ function toolParts(tool, tryOut) {
 function toolFacts(tool) {
   const traits = TRAITS.filter((name) => typeof tool.traits?.[name] === "boolean");
   return facts({
+    permission: tool.asks_because ? t("tool.said_destructive") : null,
     source: sourceName(tool),
     group: outside(tool.group),
     tags: tool.tags.length ? outside(tool.tags.join(", ")) : null,

@@ -52,6 +52,7 @@ plots: {
   peak: ["{title}. Highest values: {peak}.", "{title}。最大值：{peak}。"],
 },
 tool: {
+  said_destructive: ["Asks: its source says that it is destructive, and nobody has set its permission.", "须询问：其来源声明它具有破坏性，且无人设置其权限。"],
   its_calls: ["Calls of this tool", "此工具的调用"],
   losses: ["What providers would lose", "各提供商会丢失的内容"],
   no_losses: ["Every provider takes the definition as it is.", "所有提供商都能原样接受此定义。"],
