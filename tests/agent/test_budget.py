@@ -30,7 +30,7 @@ def calls(*numbers: int, usage: tuple[int, int] | None = None) -> Answer:
 
 
 def test_a_budget_of_rounds_takes_the_place_of_max_rounds(make_agent: MakeAgent) -> None:
-    answers = [calls(n) for n in range(8)]
+    answers = [*(calls(n) for n in range(7)), "Seven steps."]
     agent, model, ran = stepping(make_agent, *answers, budget=Budget(rounds=7))
 
     agent.input("Go.").start()
@@ -69,7 +69,7 @@ def test_a_budget_that_is_used_up_is_told_once_and_then_the_run_ends(
 
 
 def test_cost_comes_from_the_prices(make_agent: MakeAgent) -> None:
-    answers = [calls(n, usage=(1_000_000, 100_000)) for n in range(3)]
+    answers = [*(calls(n, usage=(1_000_000, 100_000)) for n in range(2)), "One step."]
     agent, model, ran = stepping(
         make_agent,
         *answers,

@@ -12,7 +12,7 @@ import pytest
 from tests.agent.conftest import MakeAgent
 from tests.mcp.waiting import until
 from wieldy import Call, Context, Toolbox
-from wieldy.agent import Agent, RunInterrupted
+from wieldy.agent import Agent, NoAnswer, RunInterrupted
 from wieldy.core.call import Outcome
 from wieldy.core.run_errors import RunCancelled
 from wieldy.core.tool import Tool
@@ -94,6 +94,51 @@ def test_003_8_max_rounds_counts_rounds_with_tools_and_then_the_text_is_the_answ
     assert len(ran) == 2
     assert len(model.requests) == 3
     assert "limit of 2 rounds" in model.requests[2].last
+
+
+@BOTH
+def test_the_last_request_has_no_tools_and_meta_says_why_the_run_ended(
+    make_agent: MakeAgent, strategy: str
+) -> None:
+    agent, model = make_agent(
+        calling(strategy, ("count", {"n": 1})), "One.", tool_strategy=strategy, max_rounds=1
+    )
+    agent.options({"tool_choice": "required"})
+
+    @agent.tool_func
+    def count(n: int) -> int:
+        return n
+
+    response = agent.input("Count.").get_response()
+
+    assert response.get_text() == "One."
+    meta = response.get_meta()
+    assert meta["limit"] == "the limit of 1 rounds with tools is reached"
+    assert (model.requests[1].tool_names, model.requests[1].request.tools) == ([], None)
+    assert "tool_choice" not in model.requests[1].body
+
+
+@BOTH
+@pytest.mark.parametrize("said", ["", " \n"])
+def test_an_agent_that_has_no_answer_when_its_rounds_are_used_up_says_so(
+    make_agent: MakeAgent, strategy: str, said: str
+) -> None:
+    again = calling(strategy, ("count", {"n": 1}))
+    last = calling(strategy, ("count", {"n": 2}), text=said)
+    agent, _ = make_agent(again, last, tool_strategy=strategy, max_rounds=1)
+
+    @agent.tool_func
+    def count(n: int) -> int:
+        return n
+
+    with pytest.raises(NoAnswer, match="the limit of 1 rounds with tools is reached"):
+        agent.input("Count for ever.").start()
+
+
+def test_a_run_that_ends_by_itself_names_no_limit(make_agent: MakeAgent) -> None:
+    agent, _ = make_agent("Hello.", tool_strategy="native")
+
+    assert agent.input("Hi.").get_response().get_meta()["limit"] is None
 
 
 @BOTH

@@ -13,6 +13,7 @@ PNG = "iVBORw0KGgo="
 PDF = "JVBERi0xLjQ="
 NOTE = base64.b64encode("Grüße".encode()).decode()
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+EMPTY = {"type": "object"}
 OPTIONAL = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -290,6 +291,27 @@ def test_what_another_provider_s_model_said_is_translated() -> None:
     assert content["parts"][0] == {"text": "Wait."}
     assert content["parts"][1]["functionCall"]["args"] == {"x": 1}
     assert response["parts"][0]["functionResponse"]["id"] == "c1"
+
+
+def test_anthropic_is_told_of_tools_that_were_called_and_may_not_be_called_any_more() -> None:
+    answer = Outcome(FOREIGN.calls[0], Status.OK, "fine")
+    turns: list[Turn] = [Said("user", "Go"), FOREIGN, Answers([answer], FOREIGN.calls)]
+
+    sent = body("anthropic", turns, request_options={"tool_choice": {"type": "any"}})
+
+    [tool] = sent["tools"]
+    assert tool == {"name": sent["messages"][1]["content"][1]["name"], "input_schema": EMPTY}
+    assert sent["tool_choice"] == {"type": "none"}
+    assert "tools" not in body("anthropic", TALK)
+
+
+@pytest.mark.parametrize("name", ["openai", "openai-responses"])
+def test_a_request_without_tools_has_no_options_about_tools(name: str) -> None:
+    options = {"tool_choice": "required", "parallel_tool_calls": False}
+
+    sent = body(name, TALK, request_options=options)
+
+    assert sent.keys() == body(name, TALK).keys()
 
 
 @pytest.mark.parametrize("voice", VOICES, ids=str)

@@ -6,6 +6,7 @@ mix in others, such as `ChatSessionExtension`.
 
 from wieldy.core.limits.budget import Budget
 from wieldy.core.run_errors import (
+    NoAnswer,
     NotPending,
     RunBusy,
     RunInterrupted,
@@ -33,6 +34,7 @@ __all__ = [
     "ChatSessionExtension",
     "ConfigurePromptExtension",
     "KeyWaiterExtension",
+    "NoAnswer",
     "NoPrice",
     "NotPending",
     "RunBusy",

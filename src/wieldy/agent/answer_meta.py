@@ -8,13 +8,17 @@ from .run_state import RunState
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
 
 
-def make_meta(model: str, state: RunState) -> dict[str, Any]:
-    """The facts about a run; the tokens are the sum over all its requests."""
+def make_meta(model: str, state: RunState, limit: str | None = None) -> dict[str, Any]:
+    """The facts about a run; the tokens are the sum over all its requests.
+
+    `limit` is the limit that ended it, if one did.
+    """
     last = state.reply
     return {
         "model": model,
         "role": "assistant",
         "finish_reason": "" if last is None else last.finish_reason,
+        "limit": limit,
         "usage": dict(state.usage),
         "requests": state.requests,
         "rounds": state.round,

@@ -16,6 +16,7 @@ from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.limits.budget import Budget
 from wieldy.core.limits.spending import Spending, current_spending
 from wieldy.core.permission.decisions import carried_run
+from wieldy.core.run_errors import NoAnswer
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
 from wieldy.wire.stream_events import TextDelta, ThinkingDelta
@@ -199,7 +200,10 @@ class RunLoop:
             self.ask_again(missing)
             await self.emit("retry", {"missing": missing})
             return Step.ASK
-        self.read_answer(make_meta(self.request.model.name, self.state))
+        limit = self._reached_limit()
+        if limit is not None and not self.state.text.strip():
+            raise NoAnswer(limit)
+        self.read_answer(make_meta(self.request.model.name, self.state, limit))
         await self.emit("done", self.state.text)
         await self.emit("meta", self.result["meta"])
         return Step.DONE
@@ -294,8 +298,9 @@ class RunLoop:
     def _make_request(self) -> ModelRequest:
         strategy = self.request.strategy
         # A provider that enforces the schema for every answer would leave no room for calls.
-        schema = None if strategy.has_rounds else self.request.form.schema
-        offered = self.request.offered_tools
+        last = self.state.limited
+        schema = None if strategy.has_rounds and not last else self.request.form.schema
+        offered = None if last else self.request.offered_tools
         return ModelRequest(self.state.turns, offered, self.options, schema)
 
     def _tell_limit(self, refused: Sequence[str] = ()) -> None:
@@ -314,6 +319,12 @@ class RunLoop:
         if (budget is None or budget.rounds is None) and self.state.round >= most:
             return f"the limit of {most} rounds with tools is reached"
         return None if self.spending is None else self.spending.used_up()
+
+    def _reached_limit(self) -> str | None:
+        """The limit because of which the model was asked to answer, or was cut off."""
+        reply = self.state.reply
+        cut_off = reply is not None and reply.finish_reason == OUT_OF_TIME
+        return self.find_limit() if self.state.limited or cut_off else None
 
     def _may_retry(self) -> bool:
         if self.spending is not None and self.spending.used_up() is not None:

@@ -43,6 +43,7 @@ WieldyError
 │   ├── StateRefused     what was given is no state that can go on here
 │   ├── NotPending       a decision on a call that the run does not wait for
 │   ├── RunCancelled     it was cancelled
+│   ├── NoAnswer         a limit was reached, and the model had nothing to say
 │   └── KeysMissing      the answers never had the keys that were asked for
 ├── LockError            the lock file can't be relied upon
 ├── RecordedFailure      stands for what a tool raised in a call read from the store

@@ -85,6 +85,21 @@ class RunCancelled(RunError):
         super().__init__("The request was cancelled. Start it again to get an answer.")
 
 
+class NoAnswer(RunError):
+    """A limit of the run was reached, and the model was asked to answer and said nothing.
+
+    Attributes:
+        limit: The limit, in words.
+    """
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(
+            f"The run has no answer: {limit}, and the model said nothing when it was asked to "
+            "answer with what it knows. Allow the run more, or ask for less."
+        )
+        self.limit = limit
+
+
 class KeysMissing(RunError, ValueError):
     """The answers never had the keys that were asked for.
 

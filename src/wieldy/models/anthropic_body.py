@@ -28,6 +28,8 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
     tools = request_tools(request, "anthropic")
     if tools:
         body["tools"] = tools
+    elif not request.options.get("tools") and (called := _called_tools(messages)):
+        body.update(tools=called, tool_choice={"type": "none"})
     wanted = anthropic_format(request.output_schema) if official else None
     if wanted is not None:
         body["output_config"] = {"format": {"type": "json_schema", "schema": wanted}}
@@ -35,6 +37,13 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
     if "stop_sequences" in body:
         body["stop_sequences"] = wrap_in_list(body["stop_sequences"])
     return {**body, "stream": True}
+
+
+def _called_tools(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A definition of each tool that was called: without them the API refuses the messages."""
+    blocks = (block for each in messages for block in each["content"] if isinstance(block, dict))
+    names = dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use")
+    return [{"name": name, "input_schema": {"type": "object"}} for name in names]
 
 
 def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]]:

@@ -12,6 +12,8 @@ from .model import ModelRequest
 
 # An option that says how tools are described, and is no field of any body.
 _DEFER = "defer_tools"
+# Providers refuse these options in a request without tools.
+_ABOUT_TOOLS = {"tool_choice", "parallel_tool_calls"}
 
 
 class NoTools:
@@ -30,8 +32,11 @@ def request_tools(request: ModelRequest, provider: ProviderFormat) -> list[dict[
 
 
 def sent_options(request: ModelRequest) -> dict[str, Any]:
-    """The options that are fields of the body."""
-    return {name: value for name, value in request.options.items() if name != _DEFER}
+    """The options that are fields of the body, less those about tools that it does not have."""
+    left_out = {_DEFER}
+    if request.tools is None and not request.options.get("tools"):
+        left_out |= _ABOUT_TOOLS
+    return {name: value for name, value in request.options.items() if name not in left_out}
 
 
 def add_options(

@@ -60,7 +60,7 @@ def test_several_files_are_read_each_with_its_error(service: FileService) -> Non
     found = service.read_many(["/workspace/a.txt", "/workspace/b.txt", "/etc/passwd"])
 
     assert found[0] == {"path": "/workspace/a.txt", "content": "one"}
-    assert "NotFound" in found[1]["error"]
+    assert found[1]["error"] == "FileNotThere: '/workspace/b.txt' is not there"
     assert "AccessDenied" in found[2]["error"]
 
 

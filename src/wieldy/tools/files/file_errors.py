@@ -4,12 +4,15 @@ from wieldy.core.errors import WieldyError
 
 
 class FileError(WieldyError):
-    """A file could not be read or written. `word` tells the kinds apart in the message."""
+    """A file could not be read or written.
 
-    word = "FileError"
+    Attributes:
+        path: The file or folder.
+        reason: Why.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{self.word}: {path!r:.300} {reason}")
+        super().__init__(f"{path!r:.300} {reason}")
         self.path = path
         self.reason = reason
 
@@ -17,28 +20,18 @@ class FileError(WieldyError):
 class InvalidPath(FileError):
     """The path is not one that names a file here, whatever is granted."""
 
-    word = "InvalidPath"
-
 
 class AccessDenied(FileError):
     """The path is not granted for this, or would lead out of what is granted."""
-
-    word = "AccessDenied"
 
 
 class FileNotThere(FileError):
     """There is no such file or folder."""
 
-    word = "NotFound"
-
 
 class FileExists(FileError):
     """There is something already where a new file should be."""
 
-    word = "AlreadyExists"
-
 
 class UnfitFile(FileError):
     """The file is not what it would have to be: text, small enough, or a folder."""
-
-    word = "InvalidFile"

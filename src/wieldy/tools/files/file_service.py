@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from wieldy.core.errors import describe_exception
+
 from .disk_files import DiskFiles
 from .file_backend import FileBackend, FileInfo, Names
 from .file_errors import AccessDenied, FileError, UnfitFile
@@ -90,7 +92,7 @@ class FileService:
             try:
                 found.append({"path": path, "content": self.read_text(path)})
             except FileError as error:
-                found.append({"path": path, "error": str(error)})
+                found.append({"path": path, "error": describe_exception(error)})
         return found
 
     def write(self, path: str, content: str | bytes) -> dict[str, Any]:

@@ -36,12 +36,14 @@ class ConflictError(FileSystemError):
     """Something that exists already is in the way."""
 
 
-_KINDS: dict[type[FileError], type[FileSystemError]] = {
-    InvalidPath: InvalidPathError,
-    AccessDenied: AccessDeniedError,
-    FileNotThere: NotFoundError,
-    FileExists: ConflictError,
+# The error that each becomes, and the word that tells it apart in the text.
+_KINDS: dict[type[FileError], tuple[type[FileSystemError], str]] = {
+    InvalidPath: (InvalidPathError, "InvalidPath"),
+    AccessDenied: (AccessDeniedError, "AccessDenied"),
+    FileNotThere: (NotFoundError, "NotFound"),
+    FileExists: (ConflictError, "AlreadyExists"),
 }
+_OTHERS = InvalidArgumentError, "InvalidFile"
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def in_their_words() -> Iterator[None]:
     try:
         yield
     except FileError as error:
-        kind = _KINDS.get(type(error), InvalidArgumentError)
-        raise kind(str(error)) from error
+        kind, word = _KINDS.get(type(error), _OTHERS)
+        raise kind(f"{word}: {error}") from error
     except ValueError as error:
         raise InvalidArgumentError(str(error)) from error
