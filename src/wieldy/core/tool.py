@@ -79,7 +79,9 @@ class Tool:
     read when it is first asked for.
 
     A tool without a `permission` runs by itself, unless it is described elsewhere by somebody who
-    is not trusted and says that it is destructive. A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None if nobody stated
+    is not trusted and says that it is destructive.
+
+    A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None if nobody stated
     it. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
     tools have that are described elsewhere, as the worse. `trusted` says whether whoever
     describes the tool is trusted. `simulate` is a function that answers in its place in the

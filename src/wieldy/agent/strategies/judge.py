@@ -23,7 +23,8 @@ from .strategy import PlanningRun, Strategy
 
 _QUESTION = (
     "Judge if you need to use tool: is one of the tools listed in TOOLS needed before the input "
-    "can be answered? If so, say which one, what for, and with which arguments. Do not answer the input itself."
+    "can be answered? If so, say which one, what for, and with which arguments. Do not answer the "
+    "input itself."
 )
 _NOTICE = (
     "ACTION RESULTS holds what was found out for this input. Rely on it where it answers the "

@@ -34,13 +34,7 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
 
     async def end_in_time(run: Run, proceed: Handler) -> Outcome:
         loop = run.task.get_loop()
-        clock = clocks.get(loop)
-        if clock is None:
-            # The dict is copied, because other threads may add clocks for their loops meanwhile.
-            for known in list(clocks):
-                if known.is_closed():
-                    clocks.pop(known, None)
-            clock = clocks[loop] = _Clock(loop, seconds)
+        clock = clocks.get(loop) or _add_clock(clocks, loop, seconds)
         cancellation = _Deadline(run)
         clock.start(cancellation)
         attempt: Any = proceed(run)
@@ -49,18 +43,14 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
                 # Most calls never wait, and need nobody who watches what they wait for.
                 waited = attempt.send(None)
             except StopIteration as end:
-                outcome = end.value
+                ended: Outcome | _Lingering = end.value
             else:
-                outcome = await _watch_attempt(attempt, waited, cancellation)
-            if type(outcome) is _Lingering:
-                lingering, outcome = outcome, await outcome.run(grace)
-                if outcome is None:
-                    run.stopped = True
-                    run.note("abandoned", True)
-                    task = loop.create_task(lingering.run_abandoned(run))
-                    left_behind.add(task)
-                    task.add_done_callback(left_behind.discard)
-                    raise asyncio.CancelledError
+                ended = await _watch_attempt(attempt, waited, cancellation)
+            outcome = (
+                await ended.end_or_leave(run, grace, left_behind)
+                if isinstance(ended, _Lingering)
+                else ended
+            )
         except asyncio.CancelledError:
             if not cancellation.taken_back():
                 raise
@@ -75,6 +65,20 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
         return outcome
 
     return end_in_time
+
+
+def _add_clock(
+    clocks: "dict[asyncio.AbstractEventLoop, _Clock]",
+    loop: asyncio.AbstractEventLoop,
+    seconds: float,
+) -> "_Clock":
+    """A clock for a loop that has none yet; those of closed loops are dropped."""
+    # The dict is copied, because other threads may add clocks for their loops meanwhile.
+    for known in list(clocks):
+        if known.is_closed():
+            clocks.pop(known, None)
+    clock = clocks[loop] = _Clock(loop, seconds)
+    return clock
 
 
 class _Deadline(Cancellation):
@@ -142,6 +146,20 @@ class _Lingering:
             finally:
                 # An error refers to this frame, which must not refer to the error.
                 failure = None
+
+    async def end_or_leave(
+        self, run: Run, seconds: float | None, left_behind: "set[asyncio.Task[None]]"
+    ) -> Outcome:
+        """Its outcome; `CancelledError` if it has not ended in time and goes on by itself."""
+        outcome = await self.run(seconds)
+        if outcome is not None:
+            return outcome
+        run.stopped = True
+        run.note("abandoned", True)
+        task = asyncio.get_running_loop().create_task(self.run_abandoned(run))
+        left_behind.add(task)
+        task.add_done_callback(left_behind.discard)
+        raise asyncio.CancelledError
 
     async def run_abandoned(self, run: Run) -> None:
         """Go on with it after its call has ended, and tell the engine of its end."""

@@ -140,7 +140,7 @@ class _CodeMode:
         functions = self._functions(self._view.acting_for(context.scope))
         program = Program(code, functions, calls, self._limits, context)
         try:
-            return await program.run(self._pool.open)
+            return await program.run(self._pool)
         except CallsNeeded:
             if isinstance(calls, RememberedCalls):
                 self._paused.keep(calls)

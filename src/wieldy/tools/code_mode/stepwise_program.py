@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from .program_errors import ProgramFailed, count_made, explain_program_failure
 from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
 from .program_thread import NobodyListens, ProgramThread
 from .program_values import plain_value, replace_surrogates, value_for_program
+from .worker_pool import WorkerPool
 
 _Answers: TypeAlias = dict[int, ExternalSettledResult]
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -100,7 +100,7 @@ class Program:
         self._slept = 0.0
         self._printed = 0
 
-    async def run(self, pool: Callable[[], Monty]) -> Any:
+    async def run(self, pool: WorkerPool) -> Any:
         """Run the program to its end; returns its last value.
 
         Raises:
@@ -129,26 +129,30 @@ class Program:
             if self._worker is not None:
                 os.kill(self._worker, _KILL)
 
-    def _converse(self, pool: Callable[[], Monty]) -> Any:
+    def _converse(self, pool: WorkerPool) -> Any:
         """Run the program, on its thread; returns its last value."""
-        session = self._check_out(pool())
+        session = self._check_out(pool.open())
         try:
             with self._lock:
-                self._worker = session.worker_pid
+                self._worker = pid = session.worker_pid
             if self._stopped.is_set():
                 raise NobodyListens
-            snapshot = self._walk(session.feed_start(self._code, print_callback=self._print))
-            while not isinstance(snapshot, MontyComplete):
-                answers = self._ask(snapshot.pending_call_ids)
-                snapshot = self._walk(snapshot.resume(answers))
-            self._refuse_unawaited()
-            self._refuse_early_end()
-            return self._read(snapshot)
+            with pool.watched(pid):
+                return self._walk_whole(session)
         finally:
             with self._lock:
                 # From here on the process may be that of another program.
                 self._worker = None
             session.__exit__(None, None, None)
+
+    def _walk_whole(self, session: MontySession) -> Any:
+        snapshot = self._walk(session.feed_start(self._code, print_callback=self._print))
+        while not isinstance(snapshot, MontyComplete):
+            answers = self._ask(snapshot.pending_call_ids)
+            snapshot = self._walk(snapshot.resume(answers))
+        self._refuse_unawaited()
+        self._refuse_early_end()
+        return self._read(snapshot)
 
     def _check_out(self, pool: Monty) -> MontySession:
         limits = self._limits
