@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.mcp.conftest import raw
+from wieldy import Status, Toolbox
 from wieldy.cli.document_kind import kind_of_address, kind_of_file
 from wieldy.cli.module import SourceError
 from wieldy.cli.sources import Own, load_sources
@@ -295,3 +296,41 @@ def test_an_openapi_document_is_a_source(command: Command, folder: Path, site: s
     assert "Rex" in done.stdout
     both = json.loads(command("list", "pets.json", "tools.py", "--json").stdout)
     assert {tool["name"]: tool["source"] for tool in both}["get_pet"] == "pets.json"
+
+
+CODING = '''
+from wieldy import Toolbox
+from wieldy.tools.code_mode import add_code_mode
+
+box = Toolbox()
+
+
+@box.tool(permission="confirm")
+def pay(bill: str) -> str:
+    """Pay a bill."""
+    return f"paid {bill}"
+
+
+add_code_mode(box.view(names=["pay"]))
+'''
+
+
+async def test_a_program_of_a_file_without_a_store_waits_in_the_store_of_the_gateway(
+    folder: Path,
+) -> None:
+    (folder / "coding.py").write_text(CODING)
+    async with Toolbox(store=f"sqlite:///{folder / 'gateway.db'}") as box:
+        # A name that is taken, so that the program's function has another one here.
+        box.add(lambda bill: "nothing", "pay")
+        found = await load_sources(["coding.py"], Own(), base=box)
+        assert found.failed == []
+
+        waiting = await box.call("run_code", {"code": "await pay_2(bill='water')"})
+
+        assert waiting.status is Status.PENDING
+        (parked,) = await box.pending(below=waiting.call.id)
+        assert parked.call.arguments == {"bill": "water"}
+        await box.approve(parked.id, by="ann")
+        assert (await box.outcome(waiting.call.id)).value == "paid water"
+        tools = {entry.tool for entry in await box.ledger.list(state="ok")}
+        assert tools == {"run_code", parked.tool}

@@ -314,9 +314,11 @@ def _adopt_tools(found: LoadedSources, source: str, view: View) -> None:
             "not used.",
             "yellow",
         )
+    names: dict[str, str] = {}
     for tool in view:
         _adopt_group(box, view, tool.group)
         added = box.add(tool, on_conflict="rename")
+        names[tool.name] = added.name
         found.given.add(added.name)
         if added.name != tool.name:
             screen.say(
@@ -325,6 +327,19 @@ def _adopt_tools(found: LoadedSources, source: str, view: View) -> None:
             )
         if isinstance(view, Toolbox):
             _adopt_rules(box, view, tool, added.name)
+    _adopt_code_mode(box, names)
+
+
+def _adopt_code_mode(box: Toolbox, names: dict[str, str]) -> None:
+    """Have the programs of code mode make their calls in this box, where others decide on them."""
+    # Loaded with the first tools of a box, for the commands that have none.
+    from wieldy.tools.code_mode.code_tool import move_code_mode  # noqa: PLC0415
+
+    for name in names.values():
+        tool = box.get(name)
+        moved = None if tool is None else move_code_mode(tool, box, names)
+        if moved is not None:
+            box.add(moved, on_conflict="override")
 
 
 def _adopt_group(box: Toolbox, view: View, name: str) -> None:

@@ -1,6 +1,6 @@
 """The tool `run_code`, and how it is added to the toolbox of a view."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,17 +79,26 @@ def add_code_mode(
     limits = CodeLimits(seconds, memory, calls, output, _LONGEST_CODE)
     pool = WorkerPool()
     mode = _CodeMode(view, box, name, limits, budget, pool)
-    tool = Tool(
-        mode.run_code,
-        name=name,
-        tags=tags,
-        resumable=True,
-        simulate=mode.run_code,
-        appendix=mode.describe_functions,
-    )
-    added = box.add(tool)
+    tool = Tool(mode.run_code, name=name, tags=tags, resumable=True)
+    added = box.add(mode.make_tool(tool))
     box.close_with(pool)
     return added
+
+
+def move_code_mode(tool: Tool, box: Toolbox, names: Mapping[str, str]) -> Tool | None:
+    """Make the tool that runs programs in another toolbox, which has taken in its functions.
+
+    Args:
+        tool: A tool of that toolbox.
+        box: The toolbox.
+        names: The names there of the tools that it has taken in, by their earlier names.
+
+    Returns:
+        The tool whose calls are made in that toolbox; None if the tool runs no programs, or one
+        of its functions was not taken in.
+    """
+    mode = getattr(tool.function, "__self__", None)
+    return mode.move_to(box, tool, names) if isinstance(mode, _CodeMode) else None
 
 
 class _CodeMode:
@@ -106,12 +115,29 @@ class _CodeMode:
     ) -> None:
         self._view = view
         self._box = box
+        self._name = name
+        self._budget = budget
         self._functions: Callable[[View], ProgramFunctions] = partial(
             ProgramFunctions, own_name=name, budget=budget
         )
         self._limits = limits
         self._pool = pool
         self._paused = PausedPrograms()
+
+    def make_tool(self, tool: Tool) -> Tool:
+        """The tool, run by this object."""
+        run, describe = self.run_code, self.describe_functions
+        return tool.replace(function=run, simulate=run, appendix=describe)
+
+    def move_to(self, box: Toolbox, tool: Tool, names: Mapping[str, str]) -> Tool | None:
+        """The tool with its functions in another toolbox; None if they are not all there."""
+        own = [each.name for each in self._view.all_visible() if each.name != self._name]
+        if not all(name in names for name in own):
+            return None
+        # Rules about the view's agent hold there too.
+        view = box.view(names=[names[name] for name in own]).acting_for(self._view._scope)
+        moved = _CodeMode(view, box, tool.name, self._limits, self._budget, self._pool)
+        return moved.make_tool(tool)
 
     def describe_functions(self) -> str:
         """The functions of the program, as they are now for somebody of whom nothing is known."""

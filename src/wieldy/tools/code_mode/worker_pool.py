@@ -45,9 +45,9 @@ class WorkerPool:
             return self._pool
 
     @contextmanager
-    def watched(self, pid: int) -> Iterator[None]:
+    def watched(self, pid: int | None) -> Iterator[None]:
         """Have a worker killed if this process ends while its program runs."""
-        watch = self._watch
+        watch = None if pid is None else self._watch
         if watch is not None:
             watch.tell(f"+{pid}\n")
         try:
