@@ -150,7 +150,7 @@ async def test_many_calls_are_pairs_or_records() -> None:
 def test_a_tool_is_not_changed_after_it_is_made() -> None:
     tool = Toolbox().add(add)
     with pytest.raises(AttributeError, match="replace"):
-        tool.permission = Permission.DENY
+        tool.permission = Permission.DENY  # type: ignore[misc]
 
 
 async def test_tools_that_come_and_go_leave_nothing_behind() -> None:
