@@ -162,7 +162,7 @@ def test_letters_of_all_languages_stay() -> None:
     assert screen.clean(said) == said
 
 
-@pytest.mark.parametrize("depth", [100, 300, 430, 900, 975, 5000])
+@pytest.mark.parametrize("depth", [99, 100, 900, 5000])
 def test_rows_of_any_depth_are_written_for_programs(folder: Path, depth: int) -> None:
     deep: Any = "leaf"
     for level in range(depth):
@@ -180,8 +180,8 @@ def test_rows_of_any_depth_are_written_for_programs(folder: Path, depth: int) ->
         done = subprocess.run([WIELDY, *asked, "--json"], capture_output=True, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
-        # A call that is too deep to be compared can't wait for a decision.
-        assert len(found) == (2 if asked[0] == "log" else int(depth < 450))
-        if depth < 950:
+        # A call that is too deep is refused, and does not wait for a decision.
+        assert len(found) == (2 if asked[0] == "log" else int(depth < 100))
+        if depth < 100:
             assert all(entry["arguments"] == {"a": deep} for entry in found)
         assert subprocess.run([WIELDY, *asked], capture_output=True).returncode == 0

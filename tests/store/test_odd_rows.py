@@ -51,10 +51,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "deep closed text": lambda: "[" * MANY + "]" * MANY,
     "deep text of objects": lambda: '{"a":' * MANY + "1" + "}" * MANY,
     "deep open text of objects": lambda: '{"a":' * MANY,
-    "text nearly too deep": lambda: '{"a":' + "[" * 985 + "]" * 985 + "}",
+    "text a level too deep": lambda: '{"a":' + "[" * 100 + "]" * 100 + "}",
     "deep dict": lambda: {"a": nested(10_000)},
     "deeper dict": lambda: {"a": nested(MANY)},
-    "dict nearly too deep": lambda: {"a": nested(900)},
+    "dict a level too deep": lambda: {"a": nested(100)},
     "no JSON": lambda: "{nope",
     "half a pair": lambda: "\ud800",
     "half a pair in JSON": lambda: '{"a": "\\ud800"}',
@@ -101,7 +101,7 @@ async def test_what_was_cut_says_so(url: str, kind: str) -> None:
         assert entry.partial == kept.endswith(f"of {len(sent):,} characters kept]")
 
 
-@pytest.mark.parametrize("depth", [300, 600, 900, 960, 990, 5000, MANY])
+@pytest.mark.parametrize("depth", [99, 100, 300, 990, 5000, MANY])
 async def test_a_deep_value_beside_a_secret_is_a_row_without_it(
     url: str, depth: int, dump: Callable[[], str]
 ) -> None:
@@ -114,10 +114,10 @@ async def test_a_deep_value_beside_a_secret_is_a_row_without_it(
 
         sent = {"a": nested(depth, "open sesame"), "key": "open sesame"}
         outcome = await box.call("give", sent)
-        assert outcome.ok
+        assert outcome.ok is (depth < 100)
         entry = await box.ledger.get(outcome.call.id)
         assert entry is not None
-        assert entry.state == "ok"
+        assert entry.status is outcome.status
     assert "sesame" not in dump()
 
 
@@ -143,7 +143,7 @@ async def test_an_end_of_any_depth_is_a_row(url: str, where: str) -> None:
                 await context.emit(nested(depth))
             return nested(depth) if where == "value" else None
 
-        for count, depth in enumerate((300, 900, 980, 5000, MANY), start=1):
+        for count, depth in enumerate((99, 101, 300, 980, 5000, MANY), start=1):
             outcome = await box.call("end", {"depth": depth})
             assert outcome.status is (Status.ERROR if where == "error" else Status.OK), depth
             entry = await box.ledger.get(outcome.call.id)
@@ -157,22 +157,19 @@ async def test_a_deep_row_is_read_from_deep_inside_a_program(url: str) -> None:
 
         @box.tool
         def end(a: Any, context: Context) -> Any:
-            """Give it back, and say it too."""
+            """Give more than was sent, and say it too."""
             context.report(deep=a)
-            return a
+            return [a, a]
 
-        await box.call("end", {"a": nested(700)})
+        for depth in (99, 98):
+            await box.call("end", {"a": nested(depth)})
 
         async def read(frames: int) -> Any:
             if frames:
                 return await read(frames - 1)
             return await box.ledger.list()
 
-        # Counting lines for the coverage figure takes a part of the stack as well.
-        [entry] = await read(400)
-        assert entry.state == "ok"
-        assert isinstance(entry.value, str)
-        assert entry.value.startswith('[{"a": ')
-        assert entry.metadata["unreadable"].startswith('{"')
-        [entry] = await asyncio.create_task(read(0))
-        assert entry.value == nested(700)
+        for frames in (0, 400):
+            less, more = await asyncio.create_task(read(frames))
+            assert (less.value, less.metadata["meta"]["deep"]) == ([nested(98)] * 2, nested(98))
+            assert (more.value, more.metadata["meta"]["deep"]) == ([nested(99)] * 2, nested(99))

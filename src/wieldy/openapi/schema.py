@@ -14,7 +14,8 @@ from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, 
 
 from .document import Document, Node
 
-_DEEPEST = 100
+# A schema in a schema takes two levels, and the whole must fit into `MAX_DEPTH`.
+_DEEPEST = 40
 # The limit for one operation, because recursive schemas would be written out without end.
 _MOST_PARTS = 50_000
 _LONGEST_EXAMPLE = 200

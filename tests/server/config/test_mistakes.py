@@ -139,7 +139,7 @@ def test_a_good_file_is_read() -> None:
         ("[servers.time]", '[servers.""]', 9, "servers.", "at least 1 character"),
         ("[listen]", "[listen", 5, "the file", "is not TOML"),
         ("[listen]", "[listen]\n[listen]", 6, "the file", "is not TOML"),
-        ('name = "team"', "name = " + "[" * 5000, 1, "the file", "nested too deeply"),
+        ('name = "team"', "name = " + "[" * 5000, 1, "the file", "is nested more than 100"),
         ('name = "team"', 'name = "\\u0000"', 1, "the file", "is not TOML"),
     ],
 )

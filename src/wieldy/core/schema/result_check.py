@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wieldy.core.block import to_text
-from wieldy.core.bounded_json import check_depth, parse_json
+from wieldy.core.bounded_json import NestedTooDeep, check_depth, parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidResult
 from wieldy.core.run import Handler, Run
@@ -104,6 +104,8 @@ def _find_problem(tool: Tool, value: Any) -> str | None:
         return None
     try:
         data = plain_data(value)
+    except NestedTooDeep as error:
+        return f"it is {error}"
     except ValueError:
         return "it can't be written as JSON"
     return promise.problem(promise.structured(data))

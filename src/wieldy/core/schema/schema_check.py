@@ -67,9 +67,9 @@ class SchemaCheck:
     """
 
     def __init__(self, schema: Node) -> None:
-        check_depth(schema)
         self.graph = SchemaGraph(schema)
         self.graph.check()
+        check_depth(schema)
         check_patterns(self.graph.parts)
         self._dialect = {key: schema[key] for key in ("$schema",) if key in schema}
         self.is_old = any(draft in str(schema.get("$schema")) for draft in _OLD_DRAFTS)

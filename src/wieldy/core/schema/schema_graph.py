@@ -327,8 +327,8 @@ def find_input_fault(schema: Any) -> str | None:
     ):
         return 'input_schema must be a dict with "type": "object", and its "properties" a dict'
     try:
-        check_depth(schema)
         SchemaGraph(schema).check()
+        check_depth(schema)
     except (NestedTooDeep, SchemaRefused) as error:
         return f"its input schema can't be used: {error}"
     return None
