@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from wieldy.core.bounded_json import MAX_DEPTH
+
 from .json_document import StructuredError
 from .json_event import Event, JsonPlace, SlashPlace
 from .json_expected import expected_by
@@ -52,7 +54,7 @@ class StructuredStream:
         schema: Schema | None = None,
         *,
         path_style: Literal["dot", "slash"] = "dot",
-        max_depth: int = 200,
+        max_depth: int = MAX_DEPTH,
     ) -> None:
         if path_style not in ("dot", "slash"):
             raise ValueError(f"path_style is 'dot' or 'slash', not {path_style!r}.")
