@@ -1,6 +1,8 @@
 """A tool from elsewhere that is said to be destructive asks, unless somebody has decided on it."""
 
+import tomllib
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -152,3 +154,19 @@ async def test_rules_about_trust_mean_openapi_documents_too() -> None:
         await box.add_openapi(DOCUMENT, prefix="theirs")
         assert await decide(box, "mine_get_pet") == "run"
         assert await decide(box, "theirs_get_pet") == "deny"
+
+
+@pytest.mark.parametrize(("trusted", "peek"), [(False, "ask"), (True, "run")])
+async def test_the_gateway_of_wieldy_init_asks_about_what_is_not_known_to_be_read_only(
+    trusted: bool, peek: str
+) -> None:
+    template = files("wieldy.cli") / "templates" / "gateway.toml"
+    async with Toolbox() as box:
+        await box.add_mcp(SHOP, trusted=trusted)
+        box.add(len, "own")
+        for rule in tomllib.loads(template.read_text(encoding="utf-8"))["rules"]:
+            getattr(box.rules, rule.pop("verdict"))(rule.pop("tools", None), **rule)
+
+        assert await decide(box, "peek") == peek
+        assert [await decide(box, "add", {"a": 1}), await decide(box, "wipe")] == ["ask", "ask"]
+        assert await decide(box, "own", {"obj": "a"}) == "run"
