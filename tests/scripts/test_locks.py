@@ -78,8 +78,9 @@ def test_what_differs_between_two_locks_is_printed(tmp_path: Path) -> None:
     new.write_text("a==1 \\\n    --hash=sha256:1\nb[c]==2.0\ne==4\n")
 
     def compare(first: Path, second: Path) -> str:
-        command = [sys.executable, str(ROOT / "scripts" / "compare-locks"), first, second]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        command = [sys.executable, str(ROOT / "scripts/compare-locks"), str(first), str(second)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout
 
     assert compare(old, new).splitlines()[1:] == [
         "  b: 1.0 -> 2.0",
