@@ -142,6 +142,29 @@ async def test_a_client_may_be_kept_from_approving_its_own_calls(mode: Mode, sho
     assert person.asked == [] and shop.wiped == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["own", "stored", "exported"])
+async def test_a_rule_wants_more_than_an_answer_in_the_client(
+    mode: Mode, kind: str, tmp_path: Path
+) -> None:
+    shop, person = Shop(store=f"sqlite:///{tmp_path / 'wieldy.db'}"), Person()
+    if kind == "stored":
+        await shop.box.store.standing.ask("wipe", elicitation=False, by="ann")
+    elif kind == "exported":
+        other = Toolbox()
+        other.rules.ask("wipe", elicitation=False)
+        shop.box.restore(other.state())
+    else:
+        shop.box.rules.ask("wipe", elicitation=False)
+    server = wieldy.mcp.server(shop.box)
+    async with shop.box, Client(server, mode=mode, elicitation_callback=person) as client:
+        result = await client.call_tool("wipe", {"path": "a"})
+        (parked,) = await shop.box.pending()
+        assert_waits(result, parked.id)
+        assert (person.asked, shop.wiped) == ([], [])
+        assert (await shop.box.approve(parked.id, by="ann")).value == "wiped a"
+
+
 async def test_an_older_client_that_does_not_answer_in_time_is_told_so(shop: Shop) -> None:
     async def silent(context: Any, params: Any) -> ElicitResult:
         await asyncio.Event().wait()

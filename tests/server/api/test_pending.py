@@ -1,5 +1,6 @@
 """What a person is told about a call that waits, and how they edit it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from tests.server.api.api_client import ApiClient, api_of, make_box
 from wieldy import InputNeeded, Secret, Toolbox
 from wieldy.lock.lockfile import Lock
+
+TEXT = {"type": "object", "properties": {"object": {"type": "string"}}}
 
 
 async def park(client: ApiClient, tool: str, who: str | None = None, **arguments: Any) -> str:
@@ -87,6 +90,24 @@ async def test_whoever_may_not_approve_their_own_calls_is_told_so(tmp_path: Path
         waits = await park(client, "wipe", "max", path="x")
         assert (await client.get(f"/api/pending/{waits}", "max"))["decidable"] is False
         assert (await client.get(f"/api/pending/{waits}", "ann"))["decidable"] is True
+
+
+async def test_a_thousand_clients_ask_for_one_call_and_it_runs_once(tmp_path: Path) -> None:
+    box, wiped = make_box(tmp_path), list[str]()
+    box.add(wiped.append, name="note", permission="confirm", input_schema=TEXT)
+    async with api_of(box) as client:
+        waits = await park(client, "note", "cal", object="x")
+        people = ["cal", "bob", "nora", None, "max", "ann", "amy", "ann", "amy", "cal"] * 100
+        path = f"/api/pending/{waits}/approve"
+        answers = await asyncio.gather(*(client.send("POST", path, who, json={}) for who in people))
+        call = await client.get(f"/api/calls/{waits}", "ann")
+    said = {(who, answer.status_code) for who, answer in zip(people, answers, strict=True)}
+    refused = {("cal", 403), ("bob", 404), ("nora", 403), (None, 401)}
+    assert wiped == ["x"]
+    assert {each for each in said if each[0] not in ("max", "ann", "amy")} == refused
+    # Whoever comes later gets the recorded end, or is told that somebody else has decided.
+    assert {status for _, status in said - refused} <= {200, 202, 409}
+    assert call["state"] == "ok" and call["decision"]["by"] in ("ann", "amy", "max")
 
 
 async def test_what_changed_since_the_tool_was_locked_and_asked_for_is_told(
