@@ -162,7 +162,7 @@ def test_a_file_of_ours_around_values_has_some_levels_more(tmp_path: Path) -> No
 
     def read(levels: int) -> str:
         path = written(tmp_path, object_text(levels))
-        return deep_down(lambda: refusal(lambda: Lock.read(path)))
+        return str(deep_down(lambda: refusal(lambda: Lock.read(path))))
 
     assert sentence not in read(MAX_WRAPPED)
     assert sentence in read(MAX_WRAPPED + 1)
