@@ -59,7 +59,10 @@ _passed = count(1)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Where nobody watches, print a dot for some tests that passed, and for the others nothing."""
+    """Name what fails at once, and where nobody watches, print a dot for some tests that passed."""
+    if report.failed:
+        category = "failed" if report.when == "call" else "error"
+        return category, f"\n{category.upper()} {report.nodeid}\n", category.upper()
     if sys.stdout.isatty() or not report.passed or report.when != "call":
         return None
     return "passed", "" if next(_passed) % _TESTS_PER_DOT else ".", "PASSED"
