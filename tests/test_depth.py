@@ -162,11 +162,27 @@ def test_a_file_of_ours_around_values_has_some_levels_more(tmp_path: Path) -> No
 
     def read(levels: int) -> str:
         path = written(tmp_path, object_text(levels))
-        return str(deep_down(lambda: refusal(lambda: Lock.read(path))))
+        said: str = deep_down(lambda: refusal(lambda: Lock.read(path)))
+        return said
 
     assert sentence not in read(MAX_WRAPPED)
     assert sentence in read(MAX_WRAPPED + 1)
     assert sentence in read(20_000)
+
+
+async def test_a_result_that_is_too_deep_to_be_copied_is_not_kept() -> None:
+    ran: list[int] = []
+    box = Toolbox()
+
+    @box.tool(cache=60, read_only=True)
+    async def levels(count: int) -> Any:
+        """Give something deep."""
+        ran.append(count)
+        return nested(count)
+
+    for count in (MAX_DEPTH, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 1):
+        assert (await box.call("levels", {"count": count})).ok
+    assert ran == [MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 1]
 
 
 def test_json_is_read_and_written_in_one_module() -> None:

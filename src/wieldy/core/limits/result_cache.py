@@ -7,6 +7,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from wieldy.core.bounded_json import check_depth
 from wieldy.core.call import Outcome, Status
 from wieldy.core.canonical import canonical_json, digest_of
 from wieldy.core.run import Handler, Middleware, Run
@@ -66,6 +67,7 @@ def keep_results(seconds: float) -> Middleware:
             size = held_bytes(outcome.value, _MOST_BYTES)
             # The value is other people's code; if it can't be copied, it is not kept.
             with suppress(Exception):
+                check_depth(outcome.value)
                 if size <= _MOST_BYTES:
                     keep(key, copy.deepcopy(outcome.value), size, run.outside is not None)
         return outcome
