@@ -1,11 +1,11 @@
 """HTTP to an MCP server of which no message is read that is larger than its bound."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.bounded_body import Packing
 
@@ -110,7 +110,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
     def _read_id(self) -> int | str | None:
         """The id of the request that is answered; None if it was no request of the protocol."""
         try:
-            asked = json.loads(self._request.content)
+            asked = parse_json(self._request.content, MAX_WRAPPED)
         except (ValueError, httpx2.RequestNotRead):
             return None
         found = asked.get("id") if isinstance(asked, dict) and "method" in asked else None

@@ -1,11 +1,12 @@
 """Bound one message of a server: of a longer one nothing is kept but what says whom it answers."""
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
+
+from wieldy.core.bounded_json import dump_json, parse_json
 
 # So much of both ends of a message is searched for its id.
 _END = 1024
@@ -85,7 +86,7 @@ class BoundedMessage:
         found = _LAST_ID.search(tail)
         if found is None:
             raise MessageTooLong(self._most)
-        return self._write_error(json.loads(found[1]))
+        return self._write_error(parse_json(found[1]))
 
     def refuse(self) -> bytes:
         """An error in the place of a message; `MessageTooLong` if nobody is known to wait."""
@@ -111,7 +112,7 @@ class BoundedMessage:
     def _write_error(self, answered: int | str) -> bytes:
         said = f"its answer has more than {self._most:,} bytes"
         error = {"code": types.INTERNAL_ERROR, "message": said}
-        return json.dumps({"jsonrpc": "2.0", "id": answered, "error": error}).encode()
+        return dump_json({"jsonrpc": "2.0", "id": answered, "error": error}).encode()
 
 
 def _read_head(head: bytes) -> dict[str, Any] | None:
@@ -123,7 +124,7 @@ def _read_head(head: bytes) -> dict[str, Any] | None:
     at = 1
     while found := _FIELD.match(begin, at):
         try:
-            named[found[1].decode()] = json.loads(found[2])
+            named[found[1].decode()] = parse_json(found[2])
         except ValueError:
             break
         at = found.end()
