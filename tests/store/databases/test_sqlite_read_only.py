@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 import wieldy
+from tests.cli.terminal import make_token
 from tests.forking.forked_program import run_program
 from tests.forking.launch_files import INSTALLED
 from tests.store.server import Server
@@ -132,13 +133,14 @@ def test_what_can_only_be_read_is_read_and_left_as_it_is(
 
 
 def test_what_would_be_written_is_refused_and_nothing_runs(folder: Path) -> None:
+    token = make_token(folder)
     (folder / "wieldy.db").chmod(0o444)
     said = "its file can only be read"
     what_to_do = "Check who may write to it and to its folder."
 
     [waiting] = [parked["call_id"] for parked in ask(folder, "pending")]
     for command in (["approve", waiting, "tools.py"], ["deny", waiting]):
-        code, message = refused(folder, *command)
+        code, message = refused(folder, *command, "--token", token)
         assert (code, said in message, what_to_do in message) == (2, True, True)
     for arguments in (["work", "--arg", "n=1"], ["wipe", "--arg", "path=/c"]):
         code, message = refused(folder, "call", *arguments)

@@ -74,13 +74,17 @@ def run_in_place(
     is_root = os.geteuid() == 0
     own = ["--mount", "--propagation", "private"]
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    if not is_root:
+        # The mounts need rights that only the namespace has, and the program has none of them.
+        own += ["--map-current-user", "--keep-caps"]
+        become = ["setpriv", "--ambient-caps=-all", "--inh-caps=-all"]
     return subprocess.run(
         [
-            *("unshare", *own, *(() if is_root else ("--user", "--map-root-user"))),
+            *("unshare", *own),
             *("sh", "-c", _SHOW, "sh", top, f"{top}/{place}", os.path.realpath(sys.base_prefix)),
             *(sysconfig.get_path("purelib"), str(_SOURCE)),
             *(f"python3.{sys.version_info.minor}", _PROGRAM, _SCRIPT),
-            *(become if is_root and ordinary else ()),
+            *(become if ordinary or not is_root else ()),
         ],
         input=code,
         capture_output=True,

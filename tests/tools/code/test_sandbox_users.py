@@ -90,7 +90,7 @@ def test_where_there_is_nobody_but_root_no_user_is_picked() -> None:
 
 async def test_files_that_root_lends_are_nobodys_to_run(code_box: CodeBox) -> None:
     outcome = await code_box.shell(
-        "cp /bin/true t; chmod u+s t; chmod 6755 t; ls -l t | cut -c1-10"
+        "umask 022; cp /bin/true t; chmod u+s t; chmod 6755 t; ls -l t | cut -c1-10"
     )
 
     assert outcome.value.stdout == "-rwxr-xr-x\n"

@@ -178,6 +178,9 @@ def _replace_file(folder: int, names: Names, content: bytes) -> bool:
         file = os.open(begun, _NEW, mode or 0o666, dir_fd=folder)
         try:
             with os.fdopen(file, "wb") as stream:
+                if mode is not None:
+                    # The umask has taken rights away that the file had.
+                    os.fchmod(file, mode)
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
