@@ -123,8 +123,8 @@ def _deep() -> Any:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (_loop, "{'self': {...}}"),
-        (_deep, "<list that can't be shown>"),
+        (_loop, "<dict nested more than 100 levels deep>"),
+        (_deep, "<list nested more than 100 levels deep>"),
         (Rude, '"<Rude that can\'t be shown>"'),
         (lambda: {"a": Rude()}, '{"a":"<Rude that can\'t be shown>"}'),
         (lambda: {"a": "\ud800"}, "{'a': '\\ud800'}"),

@@ -50,7 +50,7 @@ def test_the_types_know_all_that_are_taken() -> None:
         (Toolbox, "validation", choices.ValidationMode),
         (Toolbox.add_mcp, "permission", Permission | choices.PermissionName | None),
         (Toolbox.add_mcp, "on_conflict", choices.ServerConflictPolicy | None),
-        (Tool, "permission", Permission | choices.PermissionName),
+        (Tool, "permission", Permission | choices.PermissionName | None),
         (Tool, "validation", choices.ValidationMode | None),
         (Limits, "isolation", choices.Isolation | None),
         (View.schemas, "provider", choices.ProviderFormat),
@@ -78,6 +78,6 @@ def test_the_ledger_is_asked_for_states(method: Callable[..., Any]) -> None:
 def test_options_have_these_types() -> None:
     for options in (ToolOptions, OpenAPIOptions):
         assert options.__annotations__["on_conflict"] == choices.ConflictPolicy
-        assert options.__annotations__["permission"] == Permission | choices.PermissionName
+        assert options.__annotations__["permission"] == Permission | choices.PermissionName | None
     assert ToolOptions.__annotations__["validation"] == choices.ValidationMode | None
     assert ToolOptions.__annotations__["isolation"] == choices.Isolation | None

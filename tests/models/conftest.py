@@ -4,9 +4,12 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import wieldy
 
 from tests.models.server import ModelServer
 from tests.models.voices import VOICES, Voice
@@ -16,7 +19,8 @@ from wieldy.models import Model, find_model
 from wieldy.models.connections import connections
 
 # The SDKs' own generators, above these, hold nothing but text.
-_READERS = ("/wieldy/", "/httpcore2/", "/httpx2/_transports/", "/httpx2/_client")
+_OURS = str(Path(wieldy.__file__).parent)
+_READERS = (_OURS, "/httpcore2/", "/httpx2/_transports/", "/httpx2/_client")
 KEY = "sk-a-key-that-nobody-may-see"
 Make = Callable[..., Model]
 

@@ -243,7 +243,9 @@ async def test_a_message_that_can_not_be_read_becomes_text_and_the_rest_of_the_s
     response = agent.input("Well?").get_response()
 
     assert await response.async_get_text() == "Done."
-    assert "around" in execute("SELECT body FROM wieldy_run_steps WHERE number = 1")
+    assert "nested more than 100 levels deep" in execute(
+        "SELECT body FROM wieldy_run_steps WHERE number = 1"
+    )
     assert await agent.async_resume(response.run_id) == "Done."
     await agent.async_close()
 

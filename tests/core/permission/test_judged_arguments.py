@@ -398,7 +398,7 @@ async def test_models_and_dataclasses_are_copied_and_other_objects_are_not(
     assert got == [make(["/tmp/a", handle])]
 
 
-async def test_data_that_holds_itself_is_judged_and_runs() -> None:
+async def test_data_that_holds_itself_is_refused_with_the_reason() -> None:
     box, got = Toolbox(), []
 
     async def work(it: Any, path: str) -> None:
@@ -408,5 +408,7 @@ async def test_data_that_holds_itself_is_judged_and_runs() -> None:
     box.rules.deny("work", where={"path": "/etc/*"})
     ring: list[Any] = ["a"]
     ring.append(ring)
-    assert (await box.call("work", {"it": ring, "path": "/tmp/a"})).status is Status.OK
-    assert got[0] is not ring and got[0][1] is got[0]
+    outcome = await box.call("work", {"it": ring, "path": "/tmp/a"})
+    assert outcome.status is Status.ERROR
+    assert "nested more than 100 levels deep" in outcome.text
+    assert got == []
