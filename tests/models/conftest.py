@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import wieldy
-
 from tests.models.server import ModelServer
 from tests.models.voices import VOICES, Voice
 from wieldy import Toolbox
