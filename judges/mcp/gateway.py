@@ -230,7 +230,9 @@ def judge_parked(library: str, said: str, headers: dict[str, str]) -> list[str]:
         if len(own) != 1 or own[0]["call_id"] not in said:
             return [f"parked: {said[:300]}, and {own} waits"]
         call_id = own[0]["call_id"]
-        run([WIELDY, "approve", call_id, "--by", "ann", "--store", os.environ["WIELDY_STORE"]])
+        token = headers["Authorization"].removeprefix("Bearer ")
+        store = os.environ["WIELDY_STORE"]
+        run([WIELDY, "approve", call_id, "--token", token, "--store", store])
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             call = api.get(f"/calls/{call_id}").json()
