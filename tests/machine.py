@@ -34,7 +34,7 @@ class Ability(NamedTuple):
 
 def _try(*words: str) -> str:
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:
