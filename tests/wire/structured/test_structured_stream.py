@@ -213,10 +213,10 @@ def test_nesting_beyond_the_limit_stops_the_reading_with_an_error() -> None:
     stream, events = read(['{"a": "kept", "b": ' + "[" * 500])
 
     assert isinstance(stream.error, WieldyError)
-    assert "200 levels" in str(stream.error)
+    assert "100 levels" in str(stream.error)
     assert completions(events)[0][0] == "a"
     assert not stream.complete
-    with pytest.raises(StructuredError, match="200 levels"):
+    with pytest.raises(StructuredError, match="100 levels"):
         stream.result()
 
 
