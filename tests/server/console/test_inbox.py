@@ -385,5 +385,5 @@ async def test_without_tokens_and_store_the_person_at_the_terminal_decides(
 
         await page.goto(f"{gateway.url}/sign-in#{terminal.make_link()}")
         await expect(page.locator(".who")).to_have_text("root")
-        await page.get_by_role("button", name="Approve").click()
+        await detail(page).get_by_role("button", name="Approve").click()
         await expect(detail(page)).to_contain_text("wiped a")

@@ -30,7 +30,7 @@ class Inbox {
     this.rows = new Map();
     this.calls = new InboxCalls(me, (id) => this.update(id));
     this.detail = new InboxDetail(this);
-    this.bulk = h("div.inbox-bulk");
+    this.bulk = h("div.inbox-bulk", { hidden: true });
     this.drawBulk = this.makeBulk();
     this.listBox = h("ul.inbox-rows", { "aria-label": t("inbox.list") });
     this.below = h("div");
