@@ -4,13 +4,13 @@ A program that runs the command, such as an agent with a shell, has no terminal.
 with the token of somebody who may.
 """
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Call
 from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
-from wieldy.core.permission.deciders import DECIDING, MayNotDecide, check_approver, check_denier
+from wieldy.core.permission.deciders import DECIDING, MayNotDecide
 from wieldy.toolbox import Toolbox
 
 from . import environment, screen
@@ -18,6 +18,10 @@ from . import environment, screen
 if TYPE_CHECKING:
     # It loads SQLAlchemy, which a command without a store does not need.
     from wieldy.store.access_tokens import StoredToken
+
+
+# Says who may decide, or raises `MayNotDecide`.
+DecisionCheck = Callable[[Toolbox, Call, "StoredToken"], Coroutine[Any, Any, None]]
 
 
 class NobodyKnown(WieldyError):
@@ -38,21 +42,22 @@ async def find_person(box: Toolbox, given: str | None, roles: Iterable[Role]) ->
     return token.name
 
 
-async def find_approver(box: Toolbox, given: str | None, call: Call) -> str:
-    """The name of whoever may let this call run: the person here, or the token's owner."""
+async def find_decider(box: Toolbox, given: str | None, call: Call, check: DecisionCheck) -> str:
+    """The name of whoever decides on this call: the person here, or the token's owner if they may.
+
+    Args:
+        box: The toolbox whose call it is.
+        given: The token of the command line.
+        call: The call.
+        check: What they have to pass, `check_approver` or `check_denier`.
+    """
     token = await _find_token(box, given)
     if token is None:
         return environment.user()
-    await _explain(check_approver(box, call, token), token)
-    return token.name
-
-
-async def find_denier(box: Toolbox, given: str | None, call: Call) -> str:
-    """The name of whoever may deny this call; everybody may withdraw their own."""
-    token = await _find_token(box, given)
-    if token is None:
-        return environment.user()
-    await _explain(check_denier(box, call, token), token)
+    try:
+        await check(box, call, token)
+    except MayNotDecide as error:
+        raise TokenLacks(f"{token.name}: {error}") from error
     return token.name
 
 
@@ -93,10 +98,3 @@ async def _find_token(box: Toolbox, given: str | None) -> "StoredToken | None":
             "with the token of somebody who may do this: --token or the variable WIELDY_TOKEN."
         )
     return None
-
-
-async def _explain(check: Coroutine[Any, Any, None], token: "StoredToken") -> None:
-    try:
-        await check
-    except MayNotDecide as error:
-        raise TokenLacks(f"{token.name}: {error}") from error

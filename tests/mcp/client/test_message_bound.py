@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -75,6 +76,41 @@ async def test_the_bound_is_32_mb_unless_another_is_set(box: Toolbox, transport:
         assert inside.ok
         assert "its answer has more than 33,554,432 bytes" in beyond.text
         await box.remove_mcp("sized")
+
+
+@contextmanager
+def memory_below(most: int) -> Iterator[None]:
+    """Hold how much memory Python takes at any moment meanwhile."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most
+
+
+@pytest.mark.parametrize("form", ["head", "tail"])
+async def test_memory_does_not_grow_with_a_message(box: Toolbox, form: str) -> None:
+    with sized("stdio") as source:
+        patience = Patience(max_message=MOST)
+        await box.add_mcp(source, "sized", patience=patience, limits=Limits(timeout=60))
+
+        with memory_below(4 * MOST):
+            long = await box.call("give", {"size": MOST * 15, "form": form})
+
+        assert "more than 2,000,000 bytes" in long.text
+        await box.remove_mcp("sized")
+
+
+@pytest.mark.parametrize("line", [b"data: " + b"x" * 50_000, b"data: x\n" * 6000])
+def test_memory_does_not_grow_with_an_event(line: bytes) -> None:
+    events = BoundedEvents(MOST, lambda: 7)
+
+    with memory_below(4 * MOST):
+        passed = sum(len(events.feed(line)) for _ in range(MOST * 15 // len(line)))
+
+    assert passed < MOST
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "32MB"])

@@ -10,7 +10,7 @@ from typing import Any
 from wieldy.cli import exits, screen
 from wieldy.cli.argument_options import ArgumentError, read_arguments
 from wieldy.cli.call_ids import find_entry
-from wieldy.cli.deciding_person import asks_here, find_approver, find_denier
+from wieldy.cli.deciding_person import asks_here, find_decider
 from wieldy.cli.input_answers import given_answers
 from wieldy.cli.json_views import parked_data
 from wieldy.cli.live_output import Outlet
@@ -20,6 +20,7 @@ from wieldy.cli.store_choice import IN_MEMORY, StoreChoice
 from wieldy.cli.terminal_questions import confirm_verdict
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallDenied, ToolNotFound, WieldyError
+from wieldy.core.permission.deciders import check_approver, check_denier
 from wieldy.core.permission.parked import Parked
 from wieldy.core.visible_text import visible_line, visible_name
 from wieldy.toolbox import Toolbox
@@ -78,7 +79,7 @@ def run_approve(
     def work(runner: asyncio.Runner) -> int:
         with deciding(runner, choice) as box:
             call, parked = runner.run(_find_call(box, verdict.call_id, choice))
-            person = runner.run(find_approver(box, verdict.token, call))
+            person = runner.run(find_decider(box, verdict.token, call, check_approver))
             outlet = Outlet(as_json)
             if parked is not None and parked.requests is not None:
                 answers = given_answers(parked.requests, verdict.pairs, verdict.text)
@@ -112,7 +113,7 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
             call, parked = runner.run(_find_call(box, verdict.call_id, choice))
-            person = runner.run(find_denier(box, verdict.token, call))
+            person = runner.run(find_decider(box, verdict.token, call, check_denier))
             _confirm(verdict, parked, _shown_edits(parked, None), "Deny it?")
             outcome = runner.run(box.deny(call.id, person, reason))
             if as_json:

@@ -94,5 +94,5 @@ class BoundedEvents:
 def _write_event(fields: dict[bytes, bytes], message: bytes, has_data: bool) -> bytes:
     lines = [b"%s: %s\n" % field for field in fields.items()]
     if has_data:
-        lines += [b"data: %s\n" % line for line in message.split(b"\n")]
+        lines.append(b"data: %s\n" % message.replace(b"\n", b"\ndata: "))
     return b"".join([*lines, b"\n"]) if lines else b""

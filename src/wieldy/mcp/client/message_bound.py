@@ -42,7 +42,8 @@ class BoundedMessage:
     def __init__(self, most: int, asked: Asked | None = None) -> None:
         self._most = most
         self._asked = asked
-        self._pieces: list[bytes] = []
+        # Many small pieces would take many times the room of their bytes.
+        self._read = bytearray()
         self._size = 0
         self._tail = b""
         # Whether it is known what a message answers that is too long.
@@ -64,7 +65,7 @@ class BoundedMessage:
             if not self._settled and self._size > self._most * _MOST_SKIPPED:
                 raise MessageTooLong(self._most)
             return None
-        self._pieces.append(piece)
+        self._read += piece
         return self._skip_rest() if self._size > self._most else None
 
     def end(self) -> bytes:
@@ -77,9 +78,9 @@ class BoundedMessage:
         Raises:
             MessageTooLong: It is too long, and it is not known what it answers.
         """
-        settled, tail, whole = self._settled, self._tail, b"".join(self._pieces)
+        settled, tail, whole = self._settled, self._tail, bytes(self._read)
         too_long = self._too_long
-        self._pieces, self._size, self._tail = [], 0, b""
+        self._read, self._size, self._tail = bytearray(), 0, b""
         self._too_long = self._settled = False
         if not too_long or settled:
             return whole
@@ -96,9 +97,9 @@ class BoundedMessage:
         return self._write_error(answered)
 
     def _skip_rest(self) -> bytes | None:
-        whole = b"".join(self._pieces)
-        self._pieces, self._tail, self._too_long = [], whole[-_END:], True
-        named = _read_head(whole[:_END])
+        named = _read_head(bytes(self._read[:_END]))
+        self._tail, self._too_long = bytes(self._read[-_END:]), True
+        self._read = bytearray()
         if named is None and self._asked is None:
             raise MessageTooLong(self._most)
         named = named or {}
