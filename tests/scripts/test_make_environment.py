@@ -230,13 +230,27 @@ def test_a_set_up_that_was_killed_is_begun_anew(project: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "Creating env\n"
     process.kill()
-    process.communicate(timeout=SECONDS)
-    # The moment before the environment is known as one.
-    (project / "env" / "pyvenv.cfg").unlink(missing_ok=True)
 
+    # The step that it was in may still be running.
     make(project)
 
+    process.communicate(timeout=SECONDS)
     assert installed(project / "env") == THE_LOCK
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_environment_without_its_settings_is_made_anew(project: Path, known: bool) -> None:
+    make(project)
+    if not known:
+        (project / "env" / ".installed").unlink()
+    # Without it, the Python of the folder would install into the one that it was made with.
+    (project / "env" / "pyvenv.cfg").unlink()
+
+    said = make(project)
+
+    assert "Creating env" in said
+    assert installed(project / "env") == THE_LOCK
+    assert (project / "env" / "pyvenv.cfg").exists()
 
 
 def test_a_home_that_can_not_be_written_is_no_obstacle(project: Path) -> None:
