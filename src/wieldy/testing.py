@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.call import Call
-from wieldy.models.chat_body import FORM, argument_text, chat_body
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
+from wieldy.models.openai import NAME, argument_text, chat_body
 from wieldy.models.request_body import NoTools, add_options, sent_options
 from wieldy.models.token_estimate import check_length
 from wieldy.wire.openai import StreamReader, provider_name
@@ -213,7 +213,7 @@ class ScriptedModel:
         if answer.usage is not None:
             yield answer.usage
         yield Reply(
-            FORM,
+            NAME,
             reader.message,
             "".join(text),
             reader.calls,

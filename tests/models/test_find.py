@@ -14,10 +14,11 @@ from tests.models.server import ModelServer, Scene
 from tests.models.voices import VOICES, Voice
 from wieldy import ModelRefused, Secret, UnknownModel
 from wieldy.models import Model, ModelRequest, ModelSettings, Said, close_connections, find_model
-from wieldy.models.anthropic_api import ANTHROPIC
-from wieldy.models.gemini_api import GEMINI
+from wieldy.models.anthropic import ANTHROPIC
+from wieldy.models.gemini import GEMINI
 from wieldy.models.model_environment import NUMBER_VARIABLES
-from wieldy.models.openai_apis import CHAT, RESPONSES
+from wieldy.models.openai import CHAT
+from wieldy.models.openai_responses import RESPONSES
 from wieldy.testing import ScriptedModel
 
 KEY = "sk-from-the-environment"

@@ -9,11 +9,11 @@ from pydantic import TypeAdapter
 
 from wieldy import Toolbox
 from wieldy.core.choices import ProviderFormat
-from wieldy.models.anthropic_body import anthropic_messages, write_anthropic
-from wieldy.models.chat_body import write_chat
-from wieldy.models.gemini_body import write_gemini
+from wieldy.models.anthropic import anthropic_messages, write_anthropic
+from wieldy.models.gemini import write_gemini
 from wieldy.models.model import ModelRequest, Reply, Said
-from wieldy.models.responses_body import response_items, write_responses
+from wieldy.models.openai import write_chat
+from wieldy.models.openai_responses import response_items, write_responses
 from wieldy.wire import anthropic, openai_responses
 
 

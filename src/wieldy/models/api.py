@@ -43,7 +43,6 @@ class Api:
     """
 
     name: str
-    form: str
     address: str
     sdk: str
     extra: str

@@ -221,7 +221,7 @@ class _Trial:
     def _make_reply(self) -> Reply:
         reader = self._reader
         return Reply(
-            self._exchange.api.form,
+            self._exchange.api.name,
             reader.message,
             "".join(self._texts),
             reader.calls,

@@ -7,12 +7,13 @@ from wieldy.core.model_errors import UnknownModel
 from wieldy.core.names import find_near_names
 from wieldy.core.secrets.secret import Secret
 
-from .anthropic_api import ANTHROPIC
+from .anthropic import ANTHROPIC
 from .api import Api
-from .gemini_api import GEMINI
+from .gemini import GEMINI
 from .model import Model
 from .model_environment import read_settings
-from .openai_apis import CHAT, RESPONSES
+from .openai import CHAT
+from .openai_responses import RESPONSES
 from .remote_model import RemoteModel
 
 _APIS = {api.name: api for api in (CHAT, RESPONSES, ANTHROPIC, GEMINI)}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from typing_extensions import TypeIs
+
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call
 from wieldy.core.choices import ProviderFormat
@@ -72,3 +74,8 @@ def argument_object(call: Call) -> dict[str, Any]:
         except ValueError:
             return {}
     return dict(sent) if isinstance(sent, Mapping) else {}
+
+
+def is_object_schema(schema: Mapping[str, Any] | None) -> TypeIs[Mapping[str, Any]]:
+    """Whether a schema of the answer is there, and one that providers can enforce."""
+    return schema is not None and schema.get("type") == "object"

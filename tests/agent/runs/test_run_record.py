@@ -19,8 +19,8 @@ from wieldy.agent.run_state import RunState
 from wieldy.agent.runs.run_record import read_state
 from wieldy.agent.runs.run_values import read_turn, write_turn
 from wieldy.core.call import Outcome, Status
-from wieldy.models.chat_body import chat_messages
 from wieldy.models.model import Answers, ModelEvent, ModelRequest, Reply, Said, Turn
+from wieldy.models.openai import chat_messages
 from wieldy.testing import ScriptedModel
 
 

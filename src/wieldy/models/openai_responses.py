@@ -1,18 +1,24 @@
-"""A request as the body of OpenAI's responses API."""
+"""OpenAI's responses API: a request as its body, sent over its SDK."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any
 
 from wieldy.wire import openai_responses
+from wieldy.wire.assistant_message import plain_copy
+from wieldy.wire.loose_fields import as_text, get_field
 from wieldy.wire.openai_responses import provider_name
 
-from .chat_body import argument_text
+from .api import Api
 from .content_parts import Media, Part, plain_text, translate_parts
+from .failure import ProviderFault
 from .model import Answers, ModelRequest, Reply, Said, Turn
-from .output_format import openai_format
+from .openai import CHAT, answer_format, argument_text, connect_openai, post_openai
 from .request_body import add_options, request_tools, sent_options
 
-FORM = "openai-responses"
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+NAME = "openai-responses"
 _NAMES = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 
 
@@ -27,7 +33,7 @@ def write_responses(model: str, request: ModelRequest, official: bool) -> dict[s
     tools = request_tools(request, "openai-responses")
     if tools:
         body["tools"] = tools
-    wanted = openai_format(request.output_schema) if official else None
+    wanted = answer_format(request.output_schema) if official else None
     if wanted is not None:
         body["text"] = {"format": {"type": "json_schema", **wanted}}
     return {**add_options(body, sent_options(request), _NAMES), "stream": True}
@@ -41,7 +47,7 @@ def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
             items.append({"role": turn.role, "content": _message_content(turn)})
         elif isinstance(turn, Answers):
             items += openai_responses.render(turn.outcomes, turn.calls, max_result=0)
-        elif turn.provider == FORM:
+        elif turn.provider == NAME:
             items += [dict(item) for item in turn.raw]
         else:
             items += _translate_reply(turn)
@@ -85,3 +91,33 @@ def _translate_reply(reply: Reply) -> list[dict[str, Any]]:
         for call in reply.calls
     ]
     return [*said, *calls]
+
+
+async def _send_responses(
+    client: "AsyncOpenAI", model: str, body: dict[str, Any]
+) -> AsyncIterator[Any]:
+    return await post_openai(client, "/responses", body)
+
+
+def _check_response(event: Any) -> None:
+    """Raise if the stream reports that there will be no answer."""
+    kind = as_text(get_field(event, "type"))
+    if kind == "error":
+        raise ProviderFault(plain_copy(get_field(event, "error") or event))
+    if kind == "response.failed":
+        raise ProviderFault(plain_copy(get_field(get_field(event, "response"), "error")) or {})
+
+
+RESPONSES = Api(
+    name=NAME,
+    address=CHAT.address,
+    sdk="openai",
+    extra="openai",
+    key_variables=CHAT.key_variables,
+    address_variables=CHAT.address_variables,
+    write=write_responses,
+    connect=connect_openai,
+    send=_send_responses,
+    reader=openai_responses.StreamReader,
+    check=_check_response,
+)

@@ -1,18 +1,31 @@
-"""A request as the body of Anthropic's messages API."""
+"""Anthropic's messages API: a request as its body, sent over its SDK."""
 
 import base64
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from wieldy.core.secrets.secret import reveal_secret
 from wieldy.wire import anthropic
 from wieldy.wire.anthropic import provider_name
+from wieldy.wire.schema.lowering import lower_schema
 
+from .api import Api
 from .content_parts import Media, Part, plain_text, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
-from .output_format import anthropic_format
-from .request_body import add_options, argument_object, request_tools, sent_options, wrap_in_list
+from .request_body import (
+    add_options,
+    argument_object,
+    is_object_schema,
+    request_tools,
+    sent_options,
+    wrap_in_list,
+)
+from .settings import ModelSettings
 
-FORM = "anthropic"
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+NAME = "anthropic"
 # The API requires a limit in every request.
 DEFAULT_MAX_TOKENS = 8192
 _NAMES = {"stop": "stop_sequences", "max_completion_tokens": "max_tokens"}
@@ -30,7 +43,7 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
         body["tools"] = tools
     elif not request.options.get("tools") and (called := _called_tools(messages)):
         body.update(tools=called, tool_choice={"type": "none"})
-    wanted = anthropic_format(request.output_schema) if official else None
+    wanted = _answer_format(request.output_schema) if official else None
     if wanted is not None:
         body["output_config"] = {"format": {"type": "json_schema", "schema": wanted}}
     body = add_options(body, sent_options(request), _NAMES)
@@ -59,7 +72,7 @@ def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]
         elif isinstance(turn, Answers):
             messages += anthropic.render(turn.outcomes, turn.calls, max_result=0)
         else:
-            message = dict(turn.raw) if turn.provider == FORM else _translate_reply(turn)
+            message = dict(turn.raw) if turn.provider == NAME else _translate_reply(turn)
             # The API refuses a message without content, which has nothing to say anyway.
             messages += [message] if message["content"] else []
     return _system_text(system), messages
@@ -118,3 +131,50 @@ def _translate_reply(reply: Reply) -> dict[str, Any]:
         for call in reply.calls
     ]
     return {"role": "assistant", "content": [*said, *calls]}
+
+
+def _answer_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema for Anthropic; None if Anthropic's strict mode would change it."""
+    if not is_object_schema(schema):
+        return None
+    lowered = lower_schema(schema, "anthropic", strict=True)
+    return lowered.schema if lowered.strict and not lowered.changes else None
+
+
+def _connect_sdk(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
+    # The SDK takes a second to import, so it is loaded with the first request.
+    from anthropic import AsyncAnthropic  # noqa: PLC0415
+
+    return AsyncAnthropic(
+        api_key=reveal_secret(settings.api_key) or "none",
+        base_url=settings.base_url,
+        default_headers=dict(settings.headers),
+        max_retries=0,
+        timeout=http.timeout,
+        http_client=http,
+    )
+
+
+async def _send_request(
+    client: "AsyncAnthropic", model: str, body: dict[str, Any]
+) -> AsyncIterator[Any]:
+    from anthropic import AsyncStream  # noqa: PLC0415
+
+    # The typed methods refuse unknown fields, in requests and in answers.
+    return await client.post(
+        "/v1/messages", cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+    )
+
+
+ANTHROPIC = Api(
+    name=NAME,
+    address="https://api.anthropic.com",
+    sdk="anthropic",
+    extra="anthropic",
+    key_variables=("ANTHROPIC_API_KEY",),
+    address_variables=("ANTHROPIC_BASE_URL",),
+    write=write_anthropic,
+    connect=_connect_sdk,
+    send=_send_request,
+    reader=anthropic.StreamReader,
+)
