@@ -361,6 +361,32 @@ def test_without_a_terminal_only_an_administrator_gives_the_right_to_decide(plac
         assert run_words(place, again)[0] == 2, role
 
 
+async def test_a_name_to_which_the_file_gives_roles_is_not_taken_with_a_free_token(
+    place: Path,
+) -> None:
+    await asyncio.to_thread(make_token, place, "root", ["administer"])
+    text = (place / "gateway.toml").read_text().replace("tokens = false", "tokens = true")
+    named = '[callers.ann]\nroles = ["call", "approve", "administer"]\n'
+    (place / "gateway.toml").write_text(f"{text}\n{named}")
+    code, ann = await asyncio.to_thread(
+        run_words, place, ("token", "make", "ann", "--source", "gateway.toml")
+    )
+    _, cal = await asyncio.to_thread(
+        run_words, place, ("token", "make", "cal", "--source", "gateway.toml")
+    )
+    assert code == 0, "a token that only calls is free"
+    async with gateway(place) as url:
+        shell = ShellClient(place, url.removesuffix("/mcp"), ann)
+        async with connected(url, cal) as client:
+            await call_mail(shell, client)
+        async with httpx2.AsyncClient(base_url=shell.page or "") as http:
+            me = await http.get("/api/me", headers={"Authorization": f"Bearer {ann}"})
+        await shell.try_everything()
+    assert me.json()["roles"] == ["call"]
+    assert shell.find(ID)
+    assert decided(place, caller="cal") == [] and rules(place) == 0
+
+
 async def test_a_token_made_anew_is_still_of_whoever_made_the_call(place: Path) -> None:
     async with Toolbox(store=f"sqlite:///{place}/wieldy.db") as box:
         first = await box.store.tokens.make("bob", ["call", "approve"])

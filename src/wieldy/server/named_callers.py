@@ -1,14 +1,17 @@
 """Give callers what a gateway's file says about them by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from wieldy.core.choices import Role
+from wieldy.core.permission.deciders import DECIDING
 from wieldy.mcp.serving.callers import (
     Identifier,
     Identity,
     OAuthIdentifier,
     SessionIdentifier,
 )
+from wieldy.store.access_tokens import ISSUED
 
 from .config.gateway_file import CallerTable
 from .known_callers import KnownCallers
@@ -48,5 +51,16 @@ class NamedCallers:
         table = None if identity is None else self._callers.get(identity.name)
         if identity is None or table is None:
             return identity
-        roles = identity.roles if table.roles is None else frozenset(table.roles)
+        roles = identity.roles if table.roles is None else _allowed_roles(identity, table.roles)
         return replace(identity, roles=roles, view=table.view or identity.view)
+
+
+def _allowed_roles(identity: Identity, given: Iterable[Role]) -> frozenset[Role]:
+    """The roles that the file gives somebody.
+
+    Who may decide is in a token of ours itself: anybody makes one of any name that only calls. The
+    names of an issuer are its own.
+    """
+    if identity.name.startswith(ISSUED) or "administer" in identity.roles:
+        return frozenset(given)
+    return frozenset(given) - (DECIDING - identity.roles)
