@@ -214,7 +214,8 @@ def test_every_kind_of_end_is_answered_in_words() -> None:
         "The call of add was denied: no",
         "add did not finish within 5 s.",
         "The call of add was interrupted.",
-        "The call of add waits for approval as cpending. It has not run yet.",
+        "The call of add waits for approval as cpending. It has not run. A person has to agree; "
+        "calling again would ask for another approval.",
     ]
 
 

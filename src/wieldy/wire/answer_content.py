@@ -6,8 +6,9 @@ from typing import Any
 
 from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import CallInterrupted, CallPending
+from wieldy.core.errors import CallInterrupted
 from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
+from wieldy.core.permission.waiting_calls import receipt_text
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 NO_OUTPUT = "(no output)"
@@ -50,8 +51,7 @@ def make_encodable(value: Any) -> Any:
 
 def _outcome_blocks(outcome: Outcome) -> list[Block]:
     if outcome.status is Status.PENDING:
-        receipt = CallPending(outcome.call.tool, outcome.call.id)
-        return [Text(f"{outcome.error or receipt} It has not run yet.")]
+        return [Text(receipt_text(outcome))]
     shown = [block for block in outcome.content if not (isinstance(block, Text) and not block.text)]
     if outcome.error is not None and Text(str(outcome.error)) not in shown:
         return [Text(str(outcome.error)), *shown]

@@ -12,7 +12,20 @@ from mcp_types import ToolListChangedNotification
 
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
-from wieldy import Call, Context, Handler, Image, Outcome, Run, Secret, Status, Text, Toolbox
+from wieldy import (
+    Call,
+    Context,
+    Handler,
+    Image,
+    InputNeeded,
+    Outcome,
+    Run,
+    Secret,
+    Status,
+    Text,
+    Toolbox,
+)
+from wieldy.wire.openai import render
 
 
 @pytest.fixture
@@ -425,3 +438,55 @@ async def test_a_call_that_shows_nothing_runs_in_the_task_of_its_request() -> No
     assert result.structured_content == {"result": 3}
     # A stream would have made a task of its own for the call.
     assert found and found != ["Engine.run"]
+
+
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_is_told_on_the_way_is_bounded_in_all(mode: Mode) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def chatter(context: Context) -> str:
+        for step in range(30):
+            await context.progress(step, 30, "p" * 10_000)
+            await context.notice("n" * 10_000, logger="l" * 10_000)
+        return "done"
+
+    told: list[str] = []
+    steps: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(progress)
+        told.append(message or "")
+
+    async def log(said: Any) -> None:
+        told.append(f"{said.data}{said.logger}")
+
+    async with Client(wieldy.mcp.server(box), mode=mode, logging_callback=log) as client:
+        if mode == "legacy":
+            await client.session.set_logging_level("info")
+        result = await client.call_tool("chatter", progress_callback=hear)
+
+    assert text_of(result) == "done"
+    assert len(set(steps)) >= 30, "how far the work has come is told to its end"
+    assert 90_000 < sum(map(len, told)) <= 100_000 + 200 * len(told)
+
+
+@pytest.mark.parametrize("question", ["Really? " * 500_000, "Really?"])
+async def test_what_a_client_reads_of_a_call_that_waits_is_bounded(question: str) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def ask(context: Context) -> AsyncIterator[str]:
+        yield "y" * 3_000_000
+        raise InputNeeded.form(question)
+
+    async with Client(wieldy.mcp.server(box), mode="legacy") as client:
+        result = await client.call_tool("ask")
+    (parked,) = await box.pending()
+
+    said = text_of(result)
+    assert result.is_error and parked.id in said and "Really?" in said
+    assert len(result.model_dump_json()) < 12_000
+    outcome = await box.outcome(parked.id)
+    assert len(str(render([await box.results.for_model(outcome)]))) < 12_000

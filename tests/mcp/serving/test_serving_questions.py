@@ -415,7 +415,7 @@ async def test_an_older_client_without_the_capability_is_told_in_words() -> None
         (parked,) = await box.pending()
 
     assert result.is_error
-    assert f"waits for answers as {parked.id}: How many nights?" in text_of(result)
+    assert f"waits for answers as {parked.id} (How many nights?)." in text_of(result)
 
 
 async def test_a_decision_from_elsewhere_counts(shop: Shop) -> None:

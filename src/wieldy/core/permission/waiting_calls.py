@@ -5,10 +5,14 @@ from typing import Any
 
 from wieldy.core.block import Text
 from wieldy.core.call import Call, Outcome
-from wieldy.core.errors import CALL_METHOD, InputNeeded, WieldyError
+from wieldy.core.errors import CALL_METHOD, CallPending, InputNeeded, WieldyError
+from wieldy.core.visible_text import cut_middle
 
 # The argument with which a client of a server comes back to a call that waited.
 RESUME_CALL = "resume_call"
+A_PERSON = "A person has to agree"
+# A question may be of any length, and what a model reads of it may not.
+_LONGEST_REASON = 10_000
 
 
 class CallsNeeded(InputNeeded):
@@ -76,6 +80,29 @@ def describe_waiting(call: Call, requests: Mapping[str, Any], reason: str | None
     needs = f"the calls {', '.join(calls)}" if calls else "answers"
     why = "" if reason is None else f": {reason}"
     return Text(f"{call.tool} waits for {needs} as {call.id}{why}")
+
+
+def receipt_text(outcome: Outcome, why: str | None = None, person: str = A_PERSON) -> str:
+    """What a model or a client reads of a call that waits: under which id, for what, and why.
+
+    Whoever reads it may have a shell: it never says how somebody decides.
+    """
+    call, facts = outcome.call, outcome.metadata
+    reason = why or facts.get("reason")
+    because = f" ({cut_middle(str(reason), _LONGEST_REASON)})" if reason else ""
+    if "waits_for" in facts:
+        calls = ", ".join(facts["waits_for"])
+        return (
+            f"{call.tool} waits for the calls {calls} as {call.id}{because}. It goes on when these "
+            f"have ended. {person}."
+        )
+    if "input" in facts:
+        said = f"{call.tool} waits for answers as {call.id}{because}. It has not ended."
+        return f"{said} A person has to give them."
+    return (
+        f"{str(CallPending(call.tool, call.id)).removesuffix('.')}{because}. It has not run. "
+        f"{person}; calling again would ask for another approval."
+    )
 
 
 def _names_call(request: Any) -> bool:

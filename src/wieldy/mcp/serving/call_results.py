@@ -8,10 +8,11 @@ from mcp_types import INVALID_PARAMS
 
 from wieldy.core.block import to_text
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import CallPending, InvalidResult, ToolNotFound
+from wieldy.core.errors import InvalidResult, ToolNotFound
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.permission.parked import Parked
-from wieldy.core.permission.waiting_calls import RESUME_CALL
+from wieldy.core.permission import waiting_calls
+from wieldy.core.permission.waiting_calls import RESUME_CALL, receipt_text
 from wieldy.core.schema.result_check import promised_result
 from wieldy.core.tool import Tool
 from wieldy.wire.mcp import render_result
@@ -19,7 +20,7 @@ from wieldy.wire.mcp import render_result
 from .passing.passed_meta import foreign_meta
 
 Answer = dict[str, Any]
-A_PERSON = "A person has to agree, who sees the call where this server is looked after"
+A_PERSON = f"{waiting_calls.A_PERSON}, who sees the call where this server is looked after"
 
 
 def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
@@ -54,24 +55,8 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
-    """An answer that says that a call waits, under which id, and for what.
-
-    Whoever reads it may have a shell: it never says how somebody decides.
-    """
-    said = f"{outcome.text}{f' ({why})' if why else ''}"
-    if "input" in outcome.metadata:
-        return failure_answer(f"{said} It has not ended. It waits for answers of a person.")
-    if "waits_for" in outcome.metadata:
-        called = ", ".join(outcome.metadata["waits_for"])
-        return failure_answer(
-            f"{said} It goes on when these calls have ended, to which a person has to agree: "
-            f"{called}."
-        )
-    reason = why or outcome.metadata.get("reason")
-    said = f"{CallPending(outcome.call.tool, outcome.call.id)}{f' ({reason})' if reason else ''}"
-    return failure_answer(
-        f"{said} It has not run. {A_PERSON}; calling again would ask for another approval."
-    )
+    """An answer that says that a call waits, under which id, and for what."""
+    return failure_answer(receipt_text(outcome, why, A_PERSON))
 
 
 def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | None) -> Answer:

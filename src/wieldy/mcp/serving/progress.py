@@ -13,6 +13,7 @@ from .passing.calling_client import wanted_level
 
 # From the least important to the most important.
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
+_LONGEST_NAME = 200
 
 
 class Teller:
@@ -29,32 +30,41 @@ class Teller:
         self._wanted = wanted_level(ctx)
         self._last = -inf
         self._counted = False
-        # How many more characters of text are told on the way; the result has its own bound.
+        # How many more characters are told on the way; the result has its own bound.
         self._left = MAX_RESULT
 
     async def tell(self, item: Block | Progress) -> None:
         """Pass on progress and text; other blocks are sent with the result."""
         if isinstance(item, Progress) and not isinstance(item, Notice):
             self._counted = True
-            await self._report_progress(float(item.done), item.total, item.message)
+            message = self._fit_text(item.message)
+            await self._report_progress(float(item.done), item.total, message)
             return
         if isinstance(item, Notice) and self._wanted in _LEVELS:
             await self._log(item)
             return
         text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
-        if isinstance(item, Text | Notice) and text and self._left:
-            text = text[: self._left]
-            self._left -= len(text)
+        fitting = self._fit_text(text) if isinstance(item, Text | Notice) else None
+        if fitting:
             # If the tool reports progress itself, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
-            await self._report_progress(step, None, text)
+            await self._report_progress(step, None, fitting)
+
+    def _fit_text(self, text: str | None) -> str | None:
+        """As much of a text as the client is still told; None if that is nothing."""
+        fitting = (text or "")[: self._left] or None
+        self._left -= len(fitting or "")
+        return fitting
 
     async def _log(self, notice: Notice) -> None:
         level = notice.level if notice.level in _LEVELS else "info"
         if _LEVELS.index(level) < _LEVELS.index(str(self._wanted)):
             return
+        said = self._fit_text(notice.message)
+        if said is None:
+            return
         params = LoggingMessageNotificationParams.model_validate(
-            {"level": level, "data": notice.message, "logger": notice.logger}
+            {"level": level, "data": said, "logger": (notice.logger or "")[:_LONGEST_NAME] or None}
         )
         # On the stream of this request, so that no other client hears it.
         await self._session.send_notification(
