@@ -473,7 +473,7 @@ class View(VisibleTools, Shareable):
         partial = self._selection is not None or own.caller is not None
         if partial and agent is None and session is None:
             raise ValueError(
-                "This view has no agent: name an agent or a session, or use box.set_mode(…)."
+                "This view has no agent: name an agent or a session, or set the mode of the box."
             )
         modes = self._engine.permits.modes
         self._engine.set_mode(modes.plan_change(mode, agent, session, by))

@@ -104,7 +104,7 @@ async def test_an_id_that_is_not_recorded_is_said_with_where_to_look(url: str) -
 
 async def test_one_id_that_is_not_in_a_list_is_refused(url: str) -> None:
     async with make_box(url, []) as box:
-        with pytest.raises(TypeError, match=r"recover\(\['call_x'\]\)"):
+        with pytest.raises(TypeError, match=r"ids in a list: \['call_x'\]"):
             await box.recover("call_x")
 
 

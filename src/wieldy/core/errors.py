@@ -157,7 +157,7 @@ class AnswerNeeded(WieldyError, ValueError):
 
     def __init__(self, call_id: str, missing: Sequence[str]) -> None:
         wanted = ", ".join(map(repr, missing))
-        super().__init__(f"Call {call_id} waits for answers to {wanted}. Give them with answer().")
+        super().__init__(f"Call {call_id} waits for answers to {wanted}.")
         self.call_id = call_id
         self.missing = tuple(missing)
 

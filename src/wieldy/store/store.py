@@ -65,7 +65,7 @@ class Store(StoreAccess):
         """Run the calls that a crash left open."""
         if isinstance(calls, str):
             # A string is a sequence too: each letter would be looked up as an id.
-            raise TypeError(f"recover takes ids in a list: recover([{calls!r}])")
+            raise TypeError(f"recover takes ids in a list: [{calls!r}]")
         named = None if calls is None else list(calls)
         recovery = CrashRecovery(self, self.approvals, self.recorder, engine, desk, by)
         return await (recovery.run_left(unknown) if named is None else recovery.run_named(named))

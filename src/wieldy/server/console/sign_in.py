@@ -45,7 +45,7 @@ class SignInDesk:
     async def _begin_session(self, request: Request) -> Response:
         _check_origin(request)
         if not self._sign_ins:
-            hint = "Serve a toolbox with a store, or use `wieldy serve`, which prints a link."
+            hint = "Serve a toolbox with a store, or start the server at a terminal."
             raise Problem(409, "no_sign_in", "Nobody signs in here by a link.", hint)
         begun = await self._use_link(await _read_key(request))
         if begun is None:
