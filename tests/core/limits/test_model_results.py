@@ -129,6 +129,9 @@ async def test_very_many_blocks_that_are_no_text_are_left_out(box: Toolbox) -> N
     ("blocks", "left"),
     [
         ([Image(b"p" * 1_000_000)], 1),
+        ([Image(b"p" * 5_000_000)], 1),
+        ([Image(b"p" * 5_000_001)], 0),
+        ([Image(b"p" * 2_500_001), Audio(b"s" * 2_499_999)], 2),
         ([Text("see"), Image(b"p" * 6_000_000)], 0),
         ([Image(b"p" * 3_000_000), Audio(b"s" * 3_000_000), Image(b"q" * 1_000_000)], 2),
         ([Resource("file:///a", data=b"r" * 6_000_000)], 0),

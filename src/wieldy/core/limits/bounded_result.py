@@ -192,11 +192,16 @@ def _measure_block(block: Block) -> tuple[int, int]:
     if isinstance(block, Text):
         return len(block.text), 0
     if isinstance(block, Image | Audio):
-        return _long_name(block.mime_type), len(block.data) * 3 // 4
+        return _long_name(block.mime_type), _count_bytes(block.data)
     if isinstance(block, Resource):
         named = len(block.uri) + len(block.name or "") + _long_name(block.mime_type)
-        return named + len(block.text or ""), len(block.data or "") * 3 // 4
+        return named + len(block.text or ""), _count_bytes(block.data or "")
     return len(to_text(block.to_dict())), 0
+
+
+def _count_bytes(data: str) -> int:
+    """How many bytes base64 text stands for."""
+    return len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def _long_name(mime_type: str | None) -> int:

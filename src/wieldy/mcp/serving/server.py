@@ -158,7 +158,7 @@ class BoxServer(Server[Any]):
         self.box = box
         self.traffic = Traffic()
         self.catalogues = Catalogues(box, self._current_offer)
-        self.passed = PassedRequests(box, self.catalogues)
+        self.passed = PassedRequests(box, self.catalogues, box.results)
         self.changes = ListChanges(box, self.catalogues)
         self.pickup = Pickup(box, self.traffic)
         self._view = options.get("view") or box

@@ -1,5 +1,7 @@
 """Resources, prompts and completions of the servers behind, as clients of a gateway see them."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    BlobResourceContents,
     Completion,
     CompletionArgument,
     CompletionContext,
@@ -211,6 +214,65 @@ async def test_what_is_read_comes_from_outside_for_clients_and_for_the_session()
     assert answer.meta is not None and answer.meta["wieldy/untrusted"] is True
     assert answer.meta["wieldy/suspicious"][0]["kind"] == "instruction to the model"
     assert shown.meta == {"ui": {"csp": "a"}}
+
+
+MOST = 100_000
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+async def test_resources_and_prompts_are_bounded_and_the_rest_is_read_in_parts(
+    mode: Mode, kept: bool, tmp_path: Path
+) -> None:
+    upstream, beyond = make_upstream("a"), "".join(map(str, range(60_000)))[: 2 * MOST + 7]
+
+    @upstream.resource("memo://{size}/long")
+    def long(size: int) -> str:
+        return beyond[:size]
+
+    @upstream.resource("memo://{size}/picture", mime_type="image/png")
+    def picture(size: int) -> bytes:
+        return b"p" * size
+
+    @upstream.resource("ui://a/app", mime_type="text/html;profile=mcp-app")
+    def interface() -> str:
+        return beyond
+
+    @upstream.prompt()
+    def wordy(size: str) -> str:
+        return beyond[: int(size)]
+
+    store = f"sqlite:///{tmp_path / 'wieldy.db'}" if kept else None
+    async with Toolbox(store=store) as gateway:
+        await gateway.add_mcp(upstream, name="a")
+        async with Client(server(gateway), mode=mode) as client:
+            for size in (MOST - 1, MOST):
+                assert await read(client, f"memo://{size}/long") == beyond[:size]
+                assert await say(client, "wordy", size=str(size)) == beyond[:size]
+            assert await read(client, "ui://a/app") == beyond
+            for cut in (
+                await read(client, f"memo://{len(beyond)}/long"),
+                await say(client, "wordy", size=str(len(beyond))),
+            ):
+                assert len(cut) <= MOST
+                found = re.search(r"artifact://[^ ,;\]]+", cut)
+                assert found is not None
+                assert await read_parts(client, found.group()) == beyond
+            [whole] = (await client.read_resource("memo://5000000/picture")).contents
+            [left] = (await client.read_resource("memo://5000001/picture")).contents
+
+    assert isinstance(whole, BlobResourceContents) and len(whole.blob) > 5_000_000
+    assert isinstance(left, TextResourceContents) and "without 1 blocks" in left.text
+
+
+async def read_parts(client: Client, uri: str) -> str:
+    """A text that is read in several parts."""
+    said = ""
+    while uri:
+        [part, *more] = (await client.read_resource(uri)).contents
+        assert isinstance(part, TextResourceContents)
+        said, uri = said + part.text, more[0].uri if more else ""
+    return said
 
 
 @pytest.mark.parametrize("mode", MODES)

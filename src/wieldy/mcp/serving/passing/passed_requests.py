@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from wieldy.core.errors import RemoteFailure, StoreError, WieldyError
+from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
@@ -17,6 +18,7 @@ from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.call_results import complete_result
 from wieldy.mcp.serving.pages import page_after
 
+from .bounded_content import bound_contents, bound_prompt
 from .catalogue import Catalogue, Catalogues, Passed, make_context, make_request_call
 from .passed_meta import foreign_meta, mark_untrusted
 
@@ -32,8 +34,9 @@ _MOST_VALUES = 100
 class PassedRequests:
     """Sends requests of clients to the server that they are for, and brings back the answers."""
 
-    def __init__(self, box: object, catalogues: Catalogues) -> None:
+    def __init__(self, box: object, catalogues: Catalogues, results: ModelResults) -> None:
         self._box = getattr(box, "box", box)
+        self._results = results
         self.catalogues = catalogues
 
     async def read_resource(self, uri: str) -> dict[str, Any] | None:
@@ -52,7 +55,9 @@ class PassedRequests:
 
         shape = _shape_of(result, server)
         contents = [serve(each) for each in shape.get("contents", [])]
-        return await self._answer(shape, contents=contents)
+        call = make_request_call("resources/read")
+        bounded = await bound_contents(self._results, call, contents)
+        return await self._answer(shape, contents=bounded)
 
     async def list_prompts(
         self, ctx: Request, params: types.PaginatedRequestParams
@@ -75,8 +80,9 @@ class PassedRequests:
         shape = _shape_of(result, passed.server)
         catalogue = await self.catalogues.current("resources", "templates")
         messages = [serve_links(each, catalogue, passed.server) for each in shape["messages"]]
-        facts = {"description": shape["description"]} if "description" in shape else {}
-        return await self._answer(shape, **facts, messages=messages)
+        call = make_request_call("prompts/get")
+        prompt = await bound_prompt(self._results, call, {**shape, "messages": messages})
+        return await self._answer(shape, **prompt)
 
     async def complete(self, ctx: Request, params: types.CompleteRequestParams) -> dict[str, Any]:
         """The completions of an argument of a prompt or a template."""
