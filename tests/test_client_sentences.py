@@ -90,9 +90,8 @@ def sentences(tree: ast.AST) -> Iterator[str]:
             apart.update(map(id, node.values))
             parts = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
             yield "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in apart:
-                yield node.value
+        elif isinstance(node, ast.Constant) and id(node) not in apart:
+            yield str(node.value)
 
 
 def test_the_words_to_look_for_are_those_that_there_are() -> None:
@@ -224,15 +223,13 @@ async def read_in_words(box: Toolbox, tool: str, sent: dict[str, Any]) -> str:
 async def read_over_mcp(
     box: Toolbox, tool: str, sent: dict[str, Any], mode: Mode, **options: Any
 ) -> str:
-    """What a client gets to read: the listing, progress, messages and the result."""
+    """What a client gets to read: the listings, progress and the result."""
     said: list[Any] = []
 
-    async def hear(*told: Any) -> None:
-        said.append([str(each) for each in told])
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        said.append(message)
 
-    async with Client(
-        wieldy.mcp.server(box), mode=mode, logging_callback=hear, **options
-    ) as client:
+    async with Client(wieldy.mcp.server(box), mode=mode, **options) as client:
         said.append((await client.list_tools()).model_dump_json())
         said.append((await client.list_resources()).model_dump_json())
         try:

@@ -155,8 +155,8 @@ def test_results_come_in_one_message_with_pictures_and_failures_marked() -> None
                 {
                     "type": "tool_result",
                     "tool_use_id": "ours",
-                    "content": "The call of add waits for approval as ours. It has not run. A person has to "
-                        "agree; calling again would ask for another approval.",
+                    "content": "The call of add waits for approval as ours. It has not run. "
+                    "A person has to agree; calling again would ask for another approval.",
                 },
             ],
         }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ToolsListChanged
-from mcp_types import ToolListChangedNotification
+from mcp_types import LoggingMessageNotificationParams, ToolListChangedNotification
 
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
@@ -459,8 +459,8 @@ async def test_what_is_told_on_the_way_is_bounded_in_all(mode: Mode) -> None:
         steps.append(progress)
         told.append(message or "")
 
-    async def log(said: Any) -> None:
-        told.append(f"{said.data}{said.logger}")
+    async def log(params: LoggingMessageNotificationParams) -> None:
+        told.append(f"{params.data}{params.logger}")
 
     async with Client(wieldy.mcp.server(box), mode=mode, logging_callback=log) as client:
         if mode == "legacy":

@@ -6,7 +6,6 @@ from typing import Any
 from wieldy.core.block import Text
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import CALL_METHOD, CallPending, InputNeeded, WieldyError
-from wieldy.core.visible_text import cut_middle
 
 # The argument with which a client of a server comes back to a call that waited.
 RESUME_CALL = "resume_call"
@@ -88,8 +87,10 @@ def receipt_text(outcome: Outcome, why: str | None = None, person: str = A_PERSO
     Whoever reads it may have a shell: it never says how somebody decides.
     """
     call, facts = outcome.call, outcome.metadata
-    reason = why or facts.get("reason")
-    because = f" ({cut_middle(str(reason), _LONGEST_REASON)})" if reason else ""
+    reason = str(why or facts.get("reason") or "")
+    if len(reason) > _LONGEST_REASON:
+        reason = f"{reason[:_LONGEST_REASON]}… ({len(reason):,} characters in all)"
+    because = f" ({reason})" if reason else ""
     if "waits_for" in facts:
         calls = ", ".join(facts["waits_for"])
         return (

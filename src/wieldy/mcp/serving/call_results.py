@@ -11,8 +11,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidResult, ToolNotFound
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.permission.parked import Parked
-from wieldy.core.permission import waiting_calls
-from wieldy.core.permission.waiting_calls import RESUME_CALL, receipt_text
+from wieldy.core.permission.waiting_calls import A_PERSON, RESUME_CALL, receipt_text
 from wieldy.core.schema.result_check import promised_result
 from wieldy.core.tool import Tool
 from wieldy.wire.mcp import render_result
@@ -20,7 +19,7 @@ from wieldy.wire.mcp import render_result
 from .passing.passed_meta import foreign_meta
 
 Answer = dict[str, Any]
-A_PERSON = f"{waiting_calls.A_PERSON}, who sees the call where this server is looked after"
+PERSON_HERE = f"{A_PERSON}, who sees the call where this server is looked after"
 
 
 def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
@@ -56,7 +55,7 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
     """An answer that says that a call waits, under which id, and for what."""
-    return failure_answer(receipt_text(outcome, why, A_PERSON))
+    return failure_answer(receipt_text(outcome, why, PERSON_HERE))
 
 
 def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | None) -> Answer:
@@ -65,7 +64,7 @@ def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | Non
     named = f"Run {next(iter(runs))} of {outcome.call.tool}" if runs else outcome.call.tool
     waits = "; ".join(f"{each.tool} ({each.id})" for each in below) or "calls that go on"
     reason = f" ({why})" if why else ""
-    agree = f" {A_PERSON}." if below else ""
+    agree = f" {PERSON_HERE}." if below else ""
     return failure_answer(
         f"{named} has not ended: it waits for {waits}{reason}.{agree} Then call "
         f"{outcome.call.tool} again with the same arguments and "

@@ -30,7 +30,7 @@ from wieldy.core.streaming import TellingSink
 from wieldy.core.tool import Tool
 
 from .call_results import (
-    A_PERSON,
+    PERSON_HERE,
     Answer,
     call_answer,
     failure_answer,
@@ -231,7 +231,7 @@ class Elicitation:
         box: Any = self._box
         waits = f"The call of {question.tool} waits for approval as {question.call_id}"
         if not await self._may_ask((await box.desk.find(question.call_id)).call):
-            return failure_answer(f"{waits}, and you may not give it. {A_PERSON}.")
+            return failure_answer(f"{waits}, and you may not give it. {PERSON_HERE}.")
         by = f"{by or 'somebody'}, {IN_CLIENT}"
         form = said.get("content") or {}
         if said.get("action") == "accept" and form.get(APPROVE) is True:
@@ -242,7 +242,7 @@ class Elicitation:
             why = str(reason) if reason else None
             denied: Outcome = await box.deny(question.call_id, by=by, reason=why)
             return denied
-        return failure_answer(f"{waits}: the question was closed. {A_PERSON}.")
+        return failure_answer(f"{waits}: the question was closed. {PERSON_HERE}.")
 
     async def _asked_or_decided(
         self, ctx: Request, question: Question

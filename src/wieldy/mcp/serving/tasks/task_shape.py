@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
-from wieldy.mcp.serving.call_results import A_PERSON
+from wieldy.mcp.serving.call_results import PERSON_HERE
 from wieldy.mcp.tasks_extension import ENDED_TASK, TaskStatus
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def waiting_message(entry: "Entry", asked: bool) -> str:
         return "It was approved, and is about to run."
     if "waits_for" in entry.metadata:
         below = ", ".join(entry.metadata["waits_for"])
-        return f"It goes on when these calls have ended: {below}. {A_PERSON}."
+        return f"It goes on when these calls have ended: {below}. {PERSON_HERE}."
     if "input" in entry.metadata:
         said = "It waits for answers."
         return said if asked else f"{said} A person has to give them."
     said = "It waits for approval."
-    return said if asked else f"{said} {A_PERSON}."
+    return said if asked else f"{said} {PERSON_HERE}."
 
 
 def unknown_error(entry: "Entry") -> dict[str, Any]:
