@@ -616,6 +616,27 @@ async def test_the_words_of_a_tools_question_hide_nothing(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("length", [100_000, 5_000_000])
+async def test_a_question_has_the_bound_of_a_result(mode: Mode, length: int) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def book(context: Context) -> str:
+        if context.answers is None:
+            raise InputNeeded.form("?" * length)
+        return "booked"
+
+    person = Person(n=1)
+    async with Client(wieldy.mcp.server(box), mode=mode, elicitation_callback=person) as client:
+        result = await client.call_tool("book", {})
+
+    [asked] = person.asked
+    assert text_of(result) == "booked"
+    assert len(asked) <= 100_000
+    assert (asked == "?" * length) is (length == 100_000)
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_the_user_is_asked_about_each_call_that_the_client_s_call_waits_for(
     mode: Mode, shop: Shop
 ) -> None:

@@ -4,11 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.server.api.api_client import ApiClient, api_of, make_box
-from wieldy import InputNeeded, Secret, Toolbox
+from tests.server.test_app import http
+from wieldy import CallsNeeded, Context, InputNeeded, Secret, Toolbox
+from wieldy.core.choices import Role
 from wieldy.lock.lockfile import Lock
+from wieldy.server import app
 
 TEXT = {"type": "object", "properties": {"object": {"type": "string"}}}
 
@@ -186,3 +190,39 @@ async def test_a_covered_secret_is_not_sent_along_with_edited_arguments(tmp_path
     assert refused == (422, "wrong_value")
     assert fine == [] and done["value"] == "https://theirs"
     assert sent == ["another-password"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_nobody_decides_on_a_call_inside_their_own_with_any_token_of_their_name(
+    kept: bool, tmp_path: Path
+) -> None:
+    deciding: list[Role] = ["approve", "administer"]
+    async with Toolbox(store=f"sqlite:///{tmp_path / 'wieldy.db'}") as box:
+        box.add(lambda: "wiped", name="wipe", permission="confirm")
+        others = box.view(caller="somebody else", agent="helper")
+
+        @box.tool
+        async def tidy(context: Context) -> str:
+            if context.answers is None:
+                raise CallsNeeded([await context.call("wipe"), await others.call("wipe")])
+            return "tidied"
+
+        stored = await box.store.tokens.make("bob", deciding)
+        ann = await box.store.tokens.make("ann", ["approve"])
+        given = {"tokens": {"bob": "bob-given"}} if kept else {}
+        made_with = "bob-given" if kept else stored
+        async with http(app(box, stored_tokens=True, **given)) as client:
+
+            async def send(path: str, token: str) -> httpx2.Response:
+                bearer = {"Authorization": f"Bearer {token}"}
+                return await client.post(path, json={"tool": "tidy"} if "calls" in path else {},
+                                         headers=bearer)  # fmt: skip
+
+            assert (await send("/api/calls", made_with)).json()["state"] == "pending"
+            below = [each for each in await box.pending() if each.tool == "wipe"]
+            paths = [f"/api/pending/{each.id}/approve" for each in below]
+            own = [await send(path, token) for path in paths for token in (stored, made_with)]
+            done = [await send(path, ann) for path in paths]
+    assert {each.scope.caller for each in below} == {"bob", "somebody else"}
+    assert [each.json()["error"]["code"] for each in own] == ["own_call"] * 4
+    assert [each.json()["state"] for each in done] == ["ok", "ok"]

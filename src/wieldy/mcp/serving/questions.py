@@ -8,6 +8,7 @@ from mcp_types import ClientCapabilities
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import Call, Outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.secrets.credential import argument_secrets, sent_secrets
 from wieldy.core.secrets.secret import redact_data
 from wieldy.core.tool import Tool
@@ -165,9 +166,12 @@ def _short_text(text: str) -> str:
 
 
 def _readable_question(asked: Any, words: bool = False) -> Any:
-    """A tool's question with invisible characters escaped in its texts; names are unchanged."""
+    """A tool's question with invisible characters escaped in its texts, of which none is endless.
+
+    Names are unchanged.
+    """
     if isinstance(asked, str):
-        return visible_lines(asked) if words else asked
+        return cut_middle(visible_lines(asked), MAX_RESULT) if words else asked
     if isinstance(asked, list):
         return [_readable_question(each, words) for each in asked]
     if isinstance(asked, Mapping):
