@@ -27,6 +27,7 @@ from wieldy.core.choices import Role
 
 MAIL = {"to": "ann@example.com", "subject": "Hello"}
 ID = re.compile(r"\b(?:call|task)_[0-9a-f]{12}_?\w*")
+RUN = re.compile(r"--resume ([0-9a-f]{32})")
 COMMAND = re.compile(r"\bwieldy ([a-z][^`\n;,]*)")
 ADDRESS = re.compile(r"https?://[^\s\"'`)]+")
 YES = ElicitResult(action="accept", content={"approve": True})
@@ -79,6 +80,11 @@ class ShellClient:
                 ["recover", "tools.py", "--call", call_id, *own],
                 ["settle", call_id, "ok", "--source", "gateway.toml", *own],
             ]
+        tries += [
+            ["run", "agent.py", "--resume", run, "--approve", how]
+            for run in self.find(RUN)
+            for how in ("ask", "deny")
+        ]
         tries += [["call", "send_mail", "tools.py", "--yes", "--json", json.dumps(MAIL)]]
         for words in tries:
             done = wieldy(*words, cwd=self.folder)
@@ -263,8 +269,28 @@ async def test_an_agent_that_reads_its_own_run_decides_nothing(place: Path) -> N
         assert done.returncode == 3
         shell.read(done.stdout + done.stderr)
     await shell.try_everything()
-    assert shell.find(ID)
+    assert shell.find(ID) and shell.find(RUN)
     assert decided(place) == []
+
+
+async def test_the_calls_of_a_run_are_denied_without_a_terminal_by_somebody_who_may(
+    place: Path,
+) -> None:
+    (place / "agent.py").write_text(AGENT.replace('"Sent."', '"Not sent."'))
+    asked = await asyncio.to_thread(wieldy, "run", "agent.py", "Go.", cwd=place)
+    [run] = RUN.findall(asked.stdout + asked.stderr)
+    resume = ("run", "agent.py", "--resume", run, "--approve", "deny")
+    codes = []
+    people: list[tuple[str, Role]] = [("cal", "call"), ("ann", "approve")]
+    for name, role in people:
+        token = await asyncio.to_thread(make_token, place, name, [role])
+        done = await asyncio.to_thread(wieldy, *resume, cwd=place, WIELDY_TOKEN=token)
+        codes.append(done.returncode)
+        if name == "cal":
+            assert decided(place) == []
+    assert codes == [2, 0]
+    # The scripted model of a new process makes its call once more.
+    assert set(decided(place)) == {("denied", "ann")}
 
 
 async def test_a_person_at_the_terminal_sees_the_call_whole_and_is_asked(place: Path) -> None:

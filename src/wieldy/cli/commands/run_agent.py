@@ -12,6 +12,7 @@ from wieldy.agent.request import Decider
 from wieldy.agent.response import Response
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.agent_app import ApprovalChoice
+from wieldy.cli.deciding_person import find_person
 from wieldy.cli.input_answers import asked_answers
 from wieldy.cli.live_output import Meter, own_stdout
 from wieldy.cli.module import SourceError, load_named
@@ -53,13 +54,17 @@ def run_agent(asked: AskedRun, as_json: bool) -> int:
 
 
 async def _start_response(agent: BaseAgent, asked: AskedRun) -> Response:
-    decide = _Desk(agent).choose(asked.approve)
+    by = environment.user()
     if asked.resume is None:
+        decide = _Desk(agent, by).choose(asked.approve)
         return agent.input(asked.question).get_response(decide=decide)
     if not agent.toolbox.recorded:
         raise SourceError(f"The agent of {asked.source} has no store, so it has no runs to resume.")
     run = await find_run(agent.toolbox.store, asked.resume)
-    return agent.resume_response(run.id, decide=decide)
+    if asked.approve is ApprovalChoice.DENY:
+        # The calls that wait may be those of anybody, and were not made by this command.
+        by = await find_person(agent.toolbox, None, ("approve", "administer"))
+    return agent.resume_response(run.id, decide=_Desk(agent, by).choose(asked.approve))
 
 
 async def _ask_agent(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
@@ -126,11 +131,11 @@ class _Teller:
 
 
 class _Desk:
-    """Asks the person at the terminal to decide on calls."""
+    """Asks the person at the terminal to decide on calls, which is recorded as done by them."""
 
-    def __init__(self, agent: BaseAgent) -> None:
+    def __init__(self, agent: BaseAgent, by: str) -> None:
         self._agent = agent
-        self._by = environment.user()
+        self._by = by
         # Several calls may wait; the person is asked about one at a time.
         self._turn = asyncio.Lock()
 
