@@ -6,6 +6,8 @@ a reader of the documentation knows besides.
 
 import asyncio
 import json
+import os
+import pwd
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -293,9 +295,12 @@ async def test_the_calls_of_a_run_are_denied_without_a_terminal_by_somebody_who_
     assert set(decided(place)) == {("denied", "ann")}
 
 
-async def test_a_person_at_the_terminal_sees_the_call_whole_and_is_asked(place: Path) -> None:
+async def test_a_person_at_the_terminal_sees_the_call_whole_and_is_asked(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called = wieldy("call", "send_mail", "tools.py", "--json", json.dumps(MAIL), cwd=place)
     call_id = called.stdout.strip()
+    monkeypatch.setenv("LOGNAME", "somebody else")
     for answer, state in (("n", "still waits"), ("y", "sent 'Hello' to ann@example.com")):
         terminal = Terminal("approve", call_id, "tools.py", cwd=place)
         try:
@@ -306,8 +311,7 @@ async def test_a_person_at_the_terminal_sees_the_call_whole_and_is_asked(place: 
             terminal.ends_with()
         finally:
             terminal.close()
-    [(state, by)] = decided(place)
-    assert state == "ok" and by
+    assert decided(place) == [("ok", pwd.getpwuid(os.getuid()).pw_name)]
 
 
 async def test_the_link_on_the_terminal_signs_in_a_person_who_decides(place: Path) -> None:

@@ -86,12 +86,19 @@ def wants_color() -> bool:
 
 
 def user() -> str:
-    """The login name, recorded for a decision if no name is given."""
+    """The name of the system's user, which is recorded for a decision without a token.
+
+    Where the system itself says who that is, no variable of the environment says otherwise.
+    """
     try:
+        import pwd  # noqa: PLC0415 - Windows has no such module
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:
         return getpass.getuser()
-    except (KeyError, OSError):
+    except KeyError:
         # A container may have no name for its user.
-        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+        return f"uid {os.getuid()}"
 
 
 def check_file(url: str) -> None:
