@@ -18,6 +18,7 @@ INSTRUCTION = (
     "sudo apt-get update && sudo apt-get install -y postgresql"
 )
 _TRIES = 3
+_SETTINGS = {"listen_addresses": "127.0.0.1", "fsync": "off", "max_connections": "200"}
 _NEW_SCHEMA = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
 # What distinguishes the tables of a store from those that a test has changed.
 _SHAPE = """
@@ -59,12 +60,11 @@ class Server:
         self._start_somewhere()
         self.execute("CREATE DATABASE test", "postgres")
 
-    def start(self) -> None:
-        """Start, and wait until it answers."""
-        settings = (
-            f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off "
-            "-c max_connections=200"
-        )
+    def start(self, **changed: str) -> None:
+        """Start, and wait until it answers; some settings may be others than usual."""
+        settings = f"-p {self.port} -k {self.folder}"
+        for name, value in {**_SETTINGS, **changed}.items():
+            settings += f" -c {name}={value}"
         self._run("pg_ctl", "-D", self._data, "-w", "-l", self._log, "-o", settings, "start")
 
     def stop(self, mode: str = "fast") -> None:
@@ -78,7 +78,7 @@ class Server:
         """The address of an empty database: the one of before, emptied, which is far cheaper."""
         self.disconnect()
         self.execute(_NEW_SCHEMA, "test")
-        return self._url
+        return self.url
 
     def new_store(self) -> str:
         """The address of a store that holds nothing.
@@ -93,7 +93,7 @@ class Server:
             self._make_store()
         else:
             self._empty_store()
-        return self._url
+        return self.url
 
     def disconnect(self) -> None:
         """Cut every connection but ours, as a failing network does."""
@@ -106,14 +106,15 @@ class Server:
     def execute(self, sql: str, database: str) -> str:
         """Run statements with psql and give what it prints."""
         idle = self._idle.setdefault(database, [])
-        if idle:
-            session = idle.pop()
-        else:
-            address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "wieldy", "-d", database)
-            session = Psql(_find("psql"), address, self.user, self.folder)
+        session = idle.pop() if idle else self.connect(database)
         said = session.execute(sql)
         idle.append(session)
         return said
+
+    def connect(self, database: str) -> Psql:
+        """A session with psql, for the caller alone."""
+        address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "wieldy", "-d", database)
+        return Psql(_find("psql"), address, self.user, self.folder)
 
     def remove(self) -> None:
         """Stop for good."""
@@ -122,7 +123,7 @@ class Server:
 
     def _make_store(self) -> None:
         self.execute(_NEW_SCHEMA, "test")
-        make_tables(self._url)
+        make_tables(self.url)
         self._empty_store()
 
     def _empty_store(self) -> None:
@@ -135,12 +136,23 @@ class Server:
         return self.execute(_SHAPE, "test") if there else "no store"
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
+        """The address of the database of the tests."""
         return f"postgresql://wieldy@127.0.0.1:{self.port}/test"
 
     @property
+    def log(self) -> str:
+        """What the server has written about itself."""
+        return Path(self._log).read_text()
+
+    @property
+    def data(self) -> Path:
+        """The folder of its databases and of its settings."""
+        return self.folder / "data"
+
+    @property
     def _data(self) -> str:
-        return str(self.folder / "data")
+        return str(self.data)
 
     @property
     def _log(self) -> str:

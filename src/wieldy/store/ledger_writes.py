@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from wieldy.core.call import NO_SCOPE, Call, Outcome
+from wieldy.core.call import NO_SCOPE, Call, Outcome, Status
 from wieldy.core.canonical import digest_of
-from wieldy.core.errors import NotRecorded
+from wieldy.core.errors import CallUnknown, NotRecorded
 from wieldy.core.run import Run
 from wieldy.core.secrets.credential import takes_secret
 from wieldy.core.secrets.secret import redact_text
@@ -151,6 +151,14 @@ class Ending(Write):
     def refused(self) -> None:
         self._record.give_up()
 
+    def smaller(self, error: BaseException) -> "Ending | None":
+        outcome = self._outcome
+        if self._record.started_at is None or (outcome.value is None and not outcome.content):
+            return None
+        said = unrecorded_outcome(outcome, self._record, str(error)).error
+        left = Outcome(outcome.call, Status.UNKNOWN, error=said, seconds=outcome.seconds)
+        return Ending(self._run, left, self._record)
+
     def _request_columns(self) -> dict[str, Any]:
         """The columns of the request, for a call whose row was not written at its start."""
         run = self._run
@@ -165,6 +173,17 @@ class Ending(Write):
             write = argument_columns if "values" in vars(run) else _refused_columns
             row.update(write(sent, run.secrets))
         return row
+
+
+def unrecorded_outcome(outcome: Outcome, record: Record, reason: str) -> Outcome:
+    """The outcome of a call whose end could not be recorded."""
+    if record.started_at is None:
+        outcome.metadata["unrecorded"] = reason
+        return outcome
+    call, status = outcome.call, outcome.status.value
+    unknown = CallUnknown(call.tool, f"it ended as {status}, which could not be recorded: {reason}")
+    unknown.__cause__ = outcome.error
+    return Outcome(call, Status.UNKNOWN, outcome.value, unknown, outcome._content, outcome.metadata)
 
 
 def _refused_columns(sent: Any, secrets: tuple[str, ...]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL
 from wieldy.core.errors import StoreUnavailable
 
 from .databases.database import Operation, StoreJob, open_database
+from .databases.database_errors import ValueRefused
 from .databases.migrations import migrate_database
 from .databases.prepared_statements import Write
 from .process_owner import PULSE_SECONDS, ProcessOwner
@@ -90,11 +91,9 @@ class Opened:
         """Run an operation soon, and again until it succeeds. From any thread."""
 
         def look(done: "Future[Any]") -> None:
-            error = done.exception()
-            if isinstance(error, StoreUnavailable):
-                self.owe(operation)
-            else:
-                _tell_write(operation, error is None)
+            left = _left_owed(operation, done.exception())
+            if left is not None:
+                self.owe(left)
 
         future: Future[Any] = Future()
         future.add_done_callback(look)
@@ -106,7 +105,8 @@ class Opened:
             self._owed.append(operation)
             self._stirred.set()
         else:
-            _tell_write(operation, False)
+            if isinstance(operation, Write):
+                operation.refused()
             _log.error("The store can't be written for long; the end of a call is not recorded")
 
     def close(self) -> None:
@@ -120,9 +120,9 @@ class Opened:
         self.database.leave_to_writer()
         self._pay_owed()
         if self._prunable:
-            self._gets_through(give_back)
+            self._try_out(give_back)
         # If the owner can't be removed now, others find it dead later.
-        self._gets_through(self.owner.leave)
+        self._try_out(self.owner.leave)
         self.database.close()
 
     def _sign_in(self, connection: Connection) -> bool:
@@ -147,7 +147,7 @@ class Opened:
             self._stirred.clear()
             if self._owed:
                 self._closing.wait(_RETRY_SECONDS)
-            self._gets_through(self._write_pulse, self._note_pulse)
+            self._try_out(self._write_pulse, self._note_pulse)
             self._pay_owed()
             self._prune_steps()
             if self._owed:
@@ -167,31 +167,33 @@ class Opened:
                 self._prunable.pop(0)
 
     def _pay_owed(self) -> None:
-        while self._owed:
-            if not self._gets_through(self._owed[0]):
+        """Write what is owed; what the store refuses for now comes after the others next time."""
+        for _ in range(len(self._owed)):
+            operation = self._owed[0]
+            error = self._try_out(operation)
+            if isinstance(error, StoreUnavailable):
                 return
             self._owed.popleft()
+            left = _left_owed(operation, error)
+            if left is not None:
+                self._owed.append(left)
 
-    def _gets_through(
+    def _try_out(
         self, operation: Operation[T], then: Callable[[T], None] | None = None
-    ) -> bool:
-        """Run an operation; returns whether it is settled: written, or refused for good."""
+    ) -> Exception | None:
+        """Run an operation; returns why it is not written, which is logged once."""
         try:
             result = self._wait_for(operation)
-            _tell_write(operation, True)
             if then is not None:
                 then(result)
-        except StoreUnavailable:
-            # Warn only once while the store is unavailable.
+        except Exception as error:
+            # A pulse and what is owed are tried again each time; one warning is enough.
             level = logging.DEBUG if self._away else logging.WARNING
             _log.log(level, "The store can't be written; writing is tried again", exc_info=True)
             self._away = True
-            return False
-        except Exception:
-            _tell_write(operation, False)
-            _log.exception("The store refused what it was owed")
+            return error
         self._away = False
-        return True
+        return None
 
     def _submit_job(self, job: StoreJob) -> None:
         with self._lock:
@@ -205,12 +207,23 @@ class Opened:
         return future.result()
 
 
-def _tell_write(operation: Operation[Any], durable: bool) -> None:
-    if isinstance(operation, Write):
-        if durable:
-            operation.settled()
-        else:
-            operation.refused()
+def _left_owed(operation: Operation[Any], error: BaseException | None) -> Operation[Any] | None:
+    """What remains to be written after an operation was tried."""
+    if isinstance(error, StoreUnavailable):
+        return operation
+    if not isinstance(operation, Write):
+        if error is not None:
+            _log.error("The store refused what it was owed", exc_info=error)
+        return None
+    if error is None:
+        operation.settled()
+        return None
+    # What is refused for another reason than its value stays, since that can be set right.
+    smaller = operation.smaller(error) if isinstance(error, ValueRefused) else operation
+    if smaller is None:
+        _log.error("The store refused what it was owed", exc_info=error)
+        operation.refused()
+    return smaller
 
 
 def _closed_error() -> StoreClosed:

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import (
     CallNotFound,
-    CallUnknown,
     KeyTaken,
     NotChecked,
     NotRecorded,
@@ -24,9 +23,16 @@ from wieldy.core.run import Handler, LateRefusal, Objection, Run
 
 from . import transitions
 from .databases.database import Operation
+from .databases.database_errors import ValueRefused, translate_error
 from .databases.prepared_statements import Write
 from .ledger_entry import Entry, read_shown
-from .ledger_writes import Ending, Record, digest_without_secrets, start_operation
+from .ledger_writes import (
+    Ending,
+    Record,
+    digest_without_secrets,
+    start_operation,
+    unrecorded_outcome,
+)
 from .process_owner import ProcessOwner
 from .row_values import decision_columns, from_column, mode_row, outcome_columns, to_column
 from .store_access import StoreAccess
@@ -140,6 +146,10 @@ class LedgerRecorder:
             if run.foretold is not None and record.begun:
                 run.foretold(outcome)
             ended = record.begun and opened is not None and opened.commit_here(ending)
+        except MemoryError as error:
+            # The end is written when there is memory again, and the caller is told.
+            self._store.owe(_end_later(run, outcome, record))
+            return _known_outcome(unrecorded_outcome(outcome, record, str(translate_error(error))))
         except BaseException:
             # The write was interrupted. It may have succeeded, and repeating it is safe.
             self.end_soon(run, outcome)
@@ -163,13 +173,13 @@ class LedgerRecorder:
             return outcome
         try:
             recorded = await self._store.write(operation)
-        except StoreUnavailable as error:
-            self._store.owe(operation)
-            return _unrecorded_outcome(outcome, record, str(error))
-        except StoreError as error:
-            outcome = _unrecorded_outcome(outcome, record, str(error))
-            self._store.insist(Ending(run, _without_value(outcome), record).operation)
-            return outcome
+        except (StoreError, MemoryError) as error:
+            smaller = ending.smaller(error) if isinstance(error, ValueRefused) else None
+            if smaller is None:
+                self._store.owe(operation)
+            else:
+                self._store.insist(smaller)
+            return unrecorded_outcome(outcome, record, str(translate_error(error)))
         except BaseException:
             # The answer was lost in a cancellation. Repeating the write is safe.
             self._store.insist(operation)
@@ -177,7 +187,7 @@ class LedgerRecorder:
         self._ring_bell(record)
         # If the function was not entered here, the row belongs to the process that entered it.
         if not recorded and record.begun:
-            return _unrecorded_outcome(outcome, record, "another process took the call over")
+            return unrecorded_outcome(outcome, record, "another process took the call over")
         return outcome
 
     def _ring_bell(self, record: Record) -> None:
@@ -298,6 +308,19 @@ async def _known_outcome(outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _end_later(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
+    """The operation that writes an end for which there is no memory now."""
+    record.over = True
+
+    def write_end(connection: Connection) -> bool:
+        ending = Ending(run, outcome, record)
+        written = ending.operation(connection)
+        ending.settled()
+        return written
+
+    return write_end
+
+
 def _is_settled(entry: Entry) -> bool:
     """Whether a call has ended, or waits for somebody."""
     return entry.ended or entry.free or entry.state == "pending"
@@ -318,19 +341,3 @@ def _refuse_itself(run: Run, first: str) -> None:
     """Raise if a call repeats a call that it is nested in, because it would wait for itself."""
     if any(above.call.id == first for above in run.ancestors()):
         raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
-
-
-def _unrecorded_outcome(outcome: Outcome, record: Record, reason: str) -> Outcome:
-    """The outcome of a call whose end could not be recorded."""
-    if record.started_at is None:
-        outcome.metadata["unrecorded"] = reason
-        return outcome
-    call, status = outcome.call, outcome.status.value
-    unknown = CallUnknown(call.tool, f"it ended as {status}, which could not be recorded: {reason}")
-    unknown.__cause__ = outcome.error
-    return Outcome(call, Status.UNKNOWN, outcome.value, unknown, outcome._content, outcome.metadata)
-
-
-def _without_value(outcome: Outcome) -> Outcome:
-    """The outcome without its value, for a database that refuses the value."""
-    return Outcome(outcome.call, outcome.status, error=outcome.error, seconds=outcome.seconds)

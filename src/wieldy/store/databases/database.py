@@ -1,21 +1,22 @@
 """The interface of a database: operations from any thread, in shared transactions."""
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar, get_args
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError
 
 from wieldy.core.choices import Durability
-from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe_exception
+from wieldy.core.errors import StoreUnavailable
 
+from .database_errors import translate_error
 from .prepared_statements import Write
 
 T = TypeVar("T")
@@ -136,18 +137,20 @@ class JobIntake:
 
 
 def deliver_results(jobs: list[StoreJob]) -> None:
-    """Answer finished jobs, which leave the list; consecutive jobs of one loop wake it once."""
+    """Answer finished jobs, which leave the list; consecutive jobs of one loop wake it once.
+
+    If this raises, the jobs that are not answered are still in the list.
+    """
     groups = [(loop, list(group)) for loop, group in groupby(jobs, attrgetter("loop"))]
-    jobs.clear()
     for loop, group in groups:
+        count = len(group)
         if loop is None:
             _settle_all(group)
-            continue
-        try:
-            loop.call_soon_threadsafe(_settle_all, group)
-        except RuntimeError:
-            # The loop was closed, so nobody waits for the answer.
-            continue
+        else:
+            # A loop that was closed has nobody who waits for the answer.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle_all, group)
+        del jobs[:count]
 
 
 def fail_jobs(jobs: Iterable[StoreJob], error: Exception) -> None:
@@ -208,66 +211,7 @@ def _encodable_name(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def translate_error(error: Exception) -> Exception:
-    """A database's error as one of ours, with what to do about it."""
-    if isinstance(error, WieldyError):
-        return error
-    ours: Exception = StoreError(describe_exception(error), "It was asked for what it can't do.")
-    if isinstance(error, DBAPIError | sqlite3.Error | OSError | asyncio.TimeoutError):
-        said = str(error.orig if isinstance(error, DBAPIError) else error) or type(error).__name__
-        for words, reason, next_step in _KNOWN:
-            if any(word in said for word in words):
-                ours = StoreUnavailable(f"{reason} ({said})", next_step)
-                break
-        else:
-            ours = _unexpected_error(error, said)
-    ours.__cause__ = error
-    return ours
-
-
-def _unexpected_error(error: Exception, said: str) -> StoreError:
-    refused = isinstance(error, DBAPIError) and not error.connection_invalidated
-    if refused or isinstance(error, sqlite3.Error):
-        return StoreError(said, "The database refused the operation.")
-    reason = f"the database server can't be reached ({said})"
-    return StoreUnavailable(reason, "Check that it runs and that the address is right.")
-
-
 _ADDRESSES = "a store is sqlite:///file.db or postgresql://user@host/name"
-_KNOWN = (
-    (
-        ("database is locked", "database table is locked", "lock timeout"),
-        "another process holds the database",
-        "Try again when it has finished.",
-    ),
-    (("disk is full", "No space left"), "there is no space left for it", "Free some space."),
-    (
-        ("disk I/O error",),
-        "its disk can't be used",
-        "Check that the disk works and has space left.",
-    ),
-    (("unable to open",), "its file can't be opened", "Check the folder and its permissions."),
-    (
-        ("readonly",),
-        "its file can only be read",
-        "Check who may write to it and to its folder.",
-    ),
-    (
-        ("read-only transaction",),
-        "the database can only be read",
-        "Name the server that takes writes, and a user who may write.",
-    ),
-    (
-        ("not a database", "malformed"),
-        "its file is damaged or is not a database",
-        "Restore it from a copy, or name another file.",
-    ),
-    (
-        ("connection is closed", "connection was closed", "ConnectionDoesNotExist", "Connect call"),
-        "the database server can't be reached",
-        "Check that it runs and that the address is right.",
-    ),
-)
 
 
 def _closed_error() -> StoreUnavailable:

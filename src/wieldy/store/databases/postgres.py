@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from wieldy.core.sync import LoopThread
@@ -23,8 +22,8 @@ from .database import (
     StoreJob,
     deliver_results,
     fail_jobs,
-    translate_error,
 )
+from .database_errors import concerns_all, is_passing, translate_error
 from .prepared_statements import Write
 from .tables import metadata
 
@@ -91,10 +90,16 @@ class Postgres:
     async def _read_patiently(self, operation: Operation[T]) -> T:
         async def attempt() -> T:
             async with self._engine.connect() as connection:
-                return await connection.run_sync(operation)
+                try:
+                    return await connection.run_sync(operation)
+                except BaseException as error:
+                    # A cancel that comes late would hit the next statement on this connection.
+                    if is_passing(error) or isinstance(error, asyncio.CancelledError):
+                        await connection.invalidate()
+                    raise
 
         try:
-            return await _try_patiently(attempt, _is_lost)
+            return await _try_patiently(attempt, is_passing, time.monotonic() + _RETURN_SECONDS)
         except Exception as error:
             raise translate_error(error) from error
 
@@ -118,32 +123,38 @@ class Postgres:
             while not self._jobs.empty() and len(batch) < MOST_IN_ONE_COMMIT:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
-            await self._commit_batch([job for job in batch if job is not None])
+            jobs = [job for job in batch if job is not None]
+            try:
+                await self._commit_batch(jobs, time.monotonic() + _RETURN_SECONDS)
+            except Exception as error:
+                # There may be no memory for an answer. The writer goes on, and nobody is left.
+                fail_jobs(jobs, error)
             # The finished batch is not kept in memory while the writer waits for work.
-            del batch
+            del batch, jobs
         # Reads that are still running get their answers before the loop stops.
         beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
         await asyncio.gather(*beside, return_exceptions=True)
         await self._drop_connection()
         await self._engine.dispose()
 
-    async def _commit_batch(self, batch: list[StoreJob]) -> None:
+    async def _commit_batch(self, batch: list[StoreJob], until: float) -> None:
         """Run a batch in one transaction; if an operation fails, run each in its own."""
         if not batch:
             return
         alone, started = len(batch) == 1, time.perf_counter()
         try:
-            # Two batches may wait for each other's rows, so a conflict is retried one by one.
             await _try_patiently(
                 lambda: self._attempt_batch(batch),
-                lambda error: _is_lost(error) or (alone and _is_conflict(error)),
+                # One operation may fail alone, and two batches may wait for each other's rows.
+                lambda error: is_passing(error) and (alone or concerns_all(error)),
+                until,
             )
         except Exception as error:
-            if alone or _is_lost(error):
+            if alone or concerns_all(error):
                 fail_jobs(batch, error)
             else:
-                for job in batch:
-                    await self._commit_batch([job])
+                for job in list(batch):
+                    await self._commit_batch([job], until)
             return
         self.commits.add(time.perf_counter() - started)
         deliver_results(batch)
@@ -159,7 +170,8 @@ class Postgres:
             async with self._connection.begin():
                 await self._connection.run_sync(run)
         except Exception as error:
-            if _is_lost(error):
+            # Also after a cancel, which may come late and hit the next statement.
+            if is_passing(error) or isinstance(error, MemoryError):
                 await self._drop_connection()
             raise
 
@@ -174,32 +186,18 @@ class Postgres:
 
 
 async def _try_patiently(
-    attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]
+    attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool], until: float
 ) -> T:
-    """Run an attempt, and for a while repeat it after errors that may pass."""
-    last = time.monotonic() + _RETURN_SECONDS
+    """Run an attempt, and repeat it until a time after errors that may pass."""
     pause = 0.05
     while True:
         try:
             return await attempt()
         except Exception as error:
-            if not passes(error) or time.monotonic() + pause > last:
+            if not passes(error) or time.monotonic() + pause > until:
                 raise
         await asyncio.sleep(pause)
         pause *= 2
-
-
-def _is_conflict(error: BaseException) -> bool:
-    """Whether the server aborted one of several conflicting transactions."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Whether the connection was lost, and not the operation refused."""
-    if isinstance(error, DBAPIError):
-        said = str(error.orig)
-        return error.connection_invalidated or "connection" in said or "shutting down" in said
-    return isinstance(error, OSError | asyncio.TimeoutError)
 
 
 def _make_engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:

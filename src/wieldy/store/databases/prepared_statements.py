@@ -122,6 +122,9 @@ class Write:
     def refused(self) -> None:
         """Called on any thread when the write was refused for good."""
 
+    def smaller(self, error: BaseException) -> "Write | None":
+        """The write without the value that the database refused; None if it has no such value."""
+
 
 class PairedWrite(Write):
     """A write with an addition: a row of another table, which is inserted after the first row.

@@ -24,8 +24,9 @@ from .database import (
     Operation,
     StoreJob,
     deliver_results,
-    translate_error,
+    fail_jobs,
 )
+from .database_errors import sqlite_error, translate_error
 from .prepared_statements import Write
 from .sqlite_batches import run_jobs, vacuum_file
 
@@ -200,9 +201,13 @@ class Sqlite:
         going_on = True
         while going_on:
             batch, going_on = self._next_batch()
-            with self._entrance.passed(), self._turn:
-                self._write_batch(batch)
-            deliver_results(batch)
+            try:
+                with self._entrance.passed(), self._turn:
+                    self._write_batch(batch)
+                deliver_results(batch)
+            except Exception as error:
+                # There may be no memory for an answer. The writer goes on, and nobody is left.
+                fail_jobs(batch, error)
             # The finished batch is not kept in memory while the writer waits for work.
             del batch
         with self._turn:
@@ -296,7 +301,7 @@ def _check_writable(connection: Any) -> None:
     _, _, path = connection.execute("PRAGMA database_list").fetchone()
     connection.text_factory = str
     if os.path.exists(path) and not os.access(path, os.W_OK):
-        raise sqlite3.OperationalError("attempt to write a readonly database")
+        raise sqlite_error(sqlite3.SQLITE_READONLY, "attempt to write a readonly database")
 
 
 def _use_wal(connection: Any, until: float) -> None:

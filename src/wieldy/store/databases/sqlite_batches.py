@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from .database import StoreJob
+from .database_errors import sqlite_error
 from .prepared_statements import Write
 
 
@@ -54,7 +55,7 @@ def vacuum_file(connection: Connection) -> None:
     file.execute("VACUUM")
     busy, _, _ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
-        raise sqlite3.OperationalError("database is locked")
+        raise sqlite_error(sqlite3.SQLITE_BUSY, "database is locked")
 
 
 def _run_jobs(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
