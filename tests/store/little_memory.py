@@ -28,13 +28,13 @@ async def main(url: str, room: int) -> None:
         outcome = await box.call("large", {"size": _LARGE, "short": True})
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         told = outcome.value is not None and outcome.status in (Status.OK, Status.UNKNOWN)
-        state = "started"
+        state, value = "started", None
         while state == "started":
             entry = await box.ledger.get(outcome.call.id)
             assert entry is not None
-            state = entry.state
+            state, value = entry.state, entry.value
         again = await box.call("large", {"size": 1, "short": False})
-    kept = (entry.state, entry.value) == ("ok", "x" * _LARGE)
+    kept = (state, value) == ("ok", "x" * _LARGE)
     print(json.dumps({"told": told, "kept": kept, "next": again.status}))  # noqa: T201
 
 
