@@ -99,7 +99,8 @@ class Resuming(ABC):
         Returns:
             The response.
         """
-        return self._go_on(self._make_request({}, decide, deps), run, decisions, by)
+        request = self._make_request({}, decide, deps)
+        return self._go_on(request, run, decisions, by, by_hand=True)
 
     def take_up(self, run_id: str, deps: Any = None) -> Response:
         """Go on with a stored run that waits or has crashed, as a `RunKeeper` does.
@@ -120,11 +121,13 @@ class Resuming(ABC):
         decisions: Decisions | None = None,
         by: str | None = None,
         only_left: bool = False,
+        by_hand: bool = False,
     ) -> Response:
         """Go on with a run, with the model, the tools and the handlers of this request."""
         run_id, state = read_pointer(run)
         given = read_decisions(decisions)
-        resumption = Resumption(run_id, state, given, by, self._find_strategy, only_left)
+        find_strategy = self._find_strategy
+        resumption = Resumption(run_id, state, given, by, find_strategy, only_left, by_hand)
         return self._response_type(request, resumption)
 
     @abstractmethod

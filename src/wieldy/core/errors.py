@@ -41,6 +41,7 @@ WieldyError
 │   ├── RunBusy          somebody else carries the run on: try later
 │   ├── RunTaken         somebody else has taken it over
 │   ├── StateRefused     what was given is no state that can go on here
+│   ├── RunEnded         a call can't be approved: its run has ended or was given up
 │   ├── NotPending       a decision on a call that the run does not wait for
 │   ├── RunCancelled     it was cancelled
 │   ├── NoAnswer         a limit was reached, and the model had nothing to say

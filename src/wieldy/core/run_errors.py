@@ -78,6 +78,27 @@ class NotPending(RunError, LookupError):
         self.call_id = call_id
 
 
+class RunEnded(RunError):
+    """A call can't be approved, because the run that needs it has ended or was given up.
+
+    Attributes:
+        run_id: The id of the run.
+        call_id: The id of the call.
+        state: How the run ended.
+    """
+
+    def __init__(self, run_id: str, call_id: str, state: str, error: str | None) -> None:
+        why = f" ({error})" if error else ""
+        hint = "" if state == "done" else " Resume the run by its id, with the decision."
+        super().__init__(
+            f"Call {call_id} is not approved, because its run {run_id} is {state}{why}, "
+            f"so that nobody needs its result.{hint}"
+        )
+        self.run_id = run_id
+        self.call_id = call_id
+        self.state = state
+
+
 class RunCancelled(RunError):
     """The request was cancelled before it had an answer."""
 

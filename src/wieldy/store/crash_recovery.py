@@ -18,6 +18,7 @@ from wieldy.core.run import Extras
 from .databases.tables import IS_WAITING, calls, runs
 from .ledger_entry import Entry, read_entry
 from .left_runs import MOST_TRIES, count_tries
+from .nested_runs import note_progress, start_anew
 from .recorder import LedgerRecorder
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
@@ -78,6 +79,8 @@ class CrashRecovery:
     async def _run_asked(self, entry: Entry) -> Outcome:
         obstacle = _find_obstacle(entry, self.desk, True)
         if obstacle is None:
+            await self.store.write(lambda c: start_anew(c, nested_run_id(entry.call.id)))
+            await self.store.write(lambda c: note_progress(c, "", entry.call.id))
             return await self._run(entry, asked=True)
         outcome = entry.outcome()
         outcome.metadata["not_recovered"] = obstacle

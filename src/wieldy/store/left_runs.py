@@ -10,6 +10,7 @@ from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.permission.waiting_calls import waited_calls
 
 from .databases.tables import IS_LEFT, IS_WAITING, calls, run_steps, runs
+from .nested_runs import end_below
 from .row_values import from_column
 from .store_access import StoreAccess
 
@@ -101,10 +102,17 @@ class LeftRuns:
         """Say that a crashed run has failed; the reason, or None if somebody else continues it."""
         values = {"state": "failed", "error": _GIVEN_UP, "changed_at": time.time()}
         same = (runs.c.id == run.id, runs.c.state == "crashed", runs.c.steps == run.steps)
-        statement = update(runs).where(*same).values(values)
-        given_up = await self._store.write(lambda c: c.execute(statement).rowcount)
-        self._store.bell.ring(run.id)
-        return _GIVEN_UP if given_up else None
+        statement = update(runs).where(*same, runs.c.tried_step == run.steps).values(values)
+
+        def give_up(connection: Connection) -> list[str] | None:
+            if not connection.execute(statement).rowcount:
+                return None
+            return end_below(connection, run.id, f"the run {run.id}, which needs it, is given up")
+
+        changed = await self._store.write(give_up)
+        for each in [run.id, *(changed or ())]:
+            self._store.bell.ring(each)
+        return None if changed is None else _GIVEN_UP
 
 
 def count_tries(row: Any) -> int:

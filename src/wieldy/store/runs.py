@@ -3,19 +3,22 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, and_, bindparam, select, update
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunNotFound, RunTaken
 
+from .databases.database import Operation
 from .databases.prepared_statements import PairedWrite, Prepared, insert_if_new
 from .databases.tables import RUN_STATES, in_run_state, of_agent, run_steps, runs
 from .left_runs import LeftRuns, count_tries
+from .nested_runs import end_below, note_progress, start_anew
 from .row_search import Criterion, Place, RowSearch, match_column
 from .store_access import StoreAccess
 
+T = TypeVar("T")
 # A run in one of these states can be resumed.
 _LEFT = ("interrupted", "crashed")
 _OPEN = (*_LEFT, "failed", "cancelled")
@@ -152,19 +155,41 @@ class Runs:
         *,
         session: str | None = None,
         parent: str | None = None,
+        call: str | None = None,
     ) -> RunClaim:
-        """Write a new run with its first step, both as JSON; returns the claim to continue it."""
+        """Write a new run with its first step, both as JSON; returns the claim to continue it.
+
+        `call` is the call that the run is made in.
+        """
         opened = self._store.in_use or await self._store.opened()
         claim, now = RunClaim(run_id, opened.owner.make_token(), opened.owner.id), time.time()
         carried = ("running", claim.owner, claim.token, 1, now, now)
         row = (run_id, agent, session, parent, *carried, request)
-        await self._store.write(_Beginning(_BEGIN, row, (run_id, 0, now, body)))
+        begun: Operation[None] = _Beginning(_BEGIN, row, (run_id, 0, now, body))
+        await self._store.write(begun if call is None else _with_progress(begun, run_id, call))
         return claim
 
     async def save(
-        self, claim: RunClaim, number: int, body: str, state: str = "running", answer: Any = None
+        self,
+        claim: RunClaim,
+        number: int,
+        body: str,
+        state: str = "running",
+        answer: Any = None,
+        *,
+        call: str | None = None,
+        resumed: bool = False,
     ) -> None:
         """Write a step, which is JSON, and the run's new state.
+
+        Args:
+            claim: The right to do so.
+            number: The number of the step.
+            body: What it adds.
+            state: The state of the run after it.
+            answer: What came of the run, once it is done.
+            call: The call that the run is made in, if this is its first step in this process.
+            resumed: Whether something of earlier processes may wait below it.
 
         Raises:
             RunTaken: The run is no longer ours.
@@ -172,26 +197,39 @@ class Runs:
         now, owner = time.time(), claim.owner if state == "running" else None
         given = None if answer is None else dump_json(answer, MAX_WRAPPED)
         moved = (state, owner, number + 1, now, given, None, claim.run, claim.token, number)
-        step = (claim.run, number, now, body)
-        if not await self._store.write(_Step(_MOVE_ON, moved, step)):
+        step: Operation[bool] = _Step(_MOVE_ON, moved, (claim.run, number, now, body))
+        if call is not None:
+            step = _with_progress(step, claim.run, call)
+        if not await self._store.write(step):
             raise RunTaken(claim.run)
+        if state == "done" and resumed:
+            await self._end_below(claim.run, state)
         self._store.bell.ring(claim.run)
 
     async def leave(self, claim: RunClaim, state: str, error: str | None = None) -> None:
         """Let other processes continue a run that has no next step here."""
-        await self._store.write(_leave_statement(claim, state, error))
-        self._store.bell.ring(claim.run)
+        for changed in await self._store.write(_leave_operation(claim, state, error)):
+            self._store.bell.ring(changed)
 
     def leave_soon(self, claim: RunClaim, state: str, error: str | None = None) -> None:
         """The same as `leave`, without awaiting anything."""
-        self._store.insist(_leave_statement(claim, state, error))
+        self._store.insist(_leave_operation(claim, state, error))
 
-    async def take(self, run_id: str, only_left: bool = False) -> tuple[StoredRun, RunClaim | None]:
+    async def _end_below(self, run_id: str, state: str) -> None:
+        """End what waits below a run that has ended."""
+        reason = _reason(run_id, state)
+        for changed in await self._store.write(lambda c: end_below(c, run_id, reason)):
+            self._store.bell.ring(changed)
+
+    async def take(
+        self, run_id: str, only_left: bool = False, by_hand: bool = False
+    ) -> tuple[StoredRun, RunClaim | None]:
         """Claim a run to continue it; a run that is done is returned without a claim.
 
         Args:
             run_id: The run's id.
             only_left: Whether a run that was cancelled or has failed is left as it is.
+            by_hand: Whether a person wants it tried again, however often that was tried.
 
         Raises:
             RunNotFound: there is no such run.
@@ -205,7 +243,7 @@ class Runs:
         claim = RunClaim(run_id, opened.owner.make_token(), opened.owner.id)
         states = _LEFT if only_left else _OPEN
         row, ours = await self._store.write(
-            lambda connection: _claim_run(connection, claim, states)
+            lambda connection: _claim_run(connection, claim, states, by_hand)
         )
         if row is None:
             raise RunNotFound(run_id)
@@ -311,17 +349,38 @@ class _Step(PairedWrite):
         return there is not None and (there.claim, there.steps) == (token, number + 1)
 
 
-def _leave_statement(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:
+def _leave_operation(claim: RunClaim, state: str, error: str | None) -> Operation[list[str]]:
+    """Leave a run; returns the ids of the runs and calls that this changes."""
     # A process that leaves a run on purpose has not crashed.
     left = {"state": state, "owner": None, "error": error, "tried_step": None}
     values = {**left, "changed_at": time.time()}
     mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.state == "running")
     statement = update(runs).where(*mine).values(values)
-    return lambda connection: connection.execute(statement).rowcount
+
+    def leave(connection: Connection) -> list[str]:
+        gone = connection.execute(statement).rowcount > 0 and state == "cancelled"
+        below = end_below(connection, claim.run, _reason(claim.run, state)) if gone else []
+        return [claim.run, *below]
+
+    return leave
+
+
+def _with_progress(step: Operation[T], run_id: str, call_id: str) -> Operation[T]:
+    """A step that also counts the tries anew of what is around the run."""
+
+    def take_step(connection: Connection) -> T:
+        note_progress(connection, run_id, call_id)
+        return step(connection)
+
+    return take_step
+
+
+def _reason(run_id: str, state: str) -> str:
+    return f"the run {run_id}, which needs it, is {state}"
 
 
 def _claim_run(
-    connection: Connection, claim: RunClaim, states: Collection[str]
+    connection: Connection, claim: RunClaim, states: Collection[str], by_hand: bool
 ) -> tuple[Row[Any] | None, bool]:
     """Claim a run in one of these states; returns its earlier row, and whether it is ours."""
     row = _find(connection, claim.run, hold=True)
@@ -329,7 +388,10 @@ def _claim_run(
         # An earlier attempt of ours may have been committed.
         return row, row is not None and row.claim == claim.token
     taken: dict[str, Any] = {"state": "running", "owner": claim.owner, "claim": claim.token}
-    if row.state == "crashed":
+    if by_hand:
+        start_anew(connection, row.id)
+        taken |= {"tried_step": None}
+    elif row.state == "crashed":
         taken |= {"tries": count_tries(row) + 1, "tried_step": row.steps}
     connection.execute(update(runs).where(runs.c.id == claim.run).values(taken))
     return row, True

@@ -29,10 +29,12 @@ from wieldy.core.permission.parked import (
     went_on,
 )
 from wieldy.core.run import Run
+from wieldy.core.run_errors import RunEnded
 
 from . import transitions
 from .databases.tables import calls, in_state
 from .ledger_entry import Entry, read_entry, read_parked
+from .nested_runs import find_ended
 from .recorder import LedgerRecorder
 from .row_values import (
     argument_columns,
@@ -144,8 +146,16 @@ class StoredApprovals:
             values.update(_argument_columns(edited.arguments, edited.secrets))
             values["repairs"] = _repairs_column(edited.repairs, edited.secrets)
         found = (parked.id, parked.begun)
+
+        def approve(connection: Connection) -> Row[Any] | None:
+            # Answers of calls come by themselves; a person decides for a run that goes on.
+            ended = None if parked.waits_for else find_ended(connection, parked.id)
+            if ended is not None:
+                raise RunEnded(ended.id, parked.id, ended.state, ended.error)
+            return transitions.approve(connection, *found, values)
+
         with self._given_back(parked.id, opened.owner.id):
-            row = await opened.write(lambda c: transitions.approve(c, *found, values))
+            row = await opened.write(approve)
         return self._decided_call(row, parked, decision)
 
     async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:

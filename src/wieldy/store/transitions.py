@@ -222,6 +222,16 @@ def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> boo
     return there is not None and there.ended_at == values["ended_at"]
 
 
+def deny_unheard(connection: Connection, call_id: str, values: dict[str, Any]) -> bool:
+    """End a call that nobody runs, whether it was decided on or not; returns whether it waited."""
+    free = or_(
+        calls.c.state == "pending", and_(calls.c.state == "approved", calls.c.owner.is_(None))
+    )
+    ended = {"approved": 0, **values, **_COVERED}
+    statement = update(calls).where(calls.c.id == call_id, free).values(ended)
+    return connection.execute(statement.returning(calls.c.id)).first() is not None
+
+
 def settle(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
     """Record how a call of unknown end ended; returns the row as it is now."""
     _move_state(connection, call_id, "unknown", values)

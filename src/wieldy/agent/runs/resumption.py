@@ -32,6 +32,8 @@ class Resumption:
     find_strategy: Callable[[str], Strategy]
     # Whether a run that was cancelled or has failed is left as it is.
     only_left: bool = False
+    # Whether a person resumes it, and not a process by itself.
+    by_hand: bool = False
 
     async def open(self, request: Request) -> "ReopenedRun":
         """Find where the run stopped. If this raises, nothing has been changed."""
@@ -41,7 +43,7 @@ class Resumption:
 
     async def _open_stored(self, request: Request) -> "ReopenedRun":
         runs = request.box.store.runs
-        stored, claim = await runs.take(self.run_id, self.only_left)
+        stored, claim = await runs.take(self.run_id, self.only_left, self.by_hand)
         try:
             check_agent(stored.id, stored.agent, request.agent)
             steps = await runs.steps(stored.id)

@@ -15,6 +15,7 @@ from wieldy.agent.run_state import RunState, Step
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.errors import StoreError
 from wieldy.core.forking import at_fork
+from wieldy.core.run import current_run
 from wieldy.core.run_errors import StateRefused
 
 from .run_record import VERSION, StepWriter
@@ -75,6 +76,10 @@ class StoreJournal(StepWriter):
         self._number = number
         self._planned = planned
         self._parent = parent
+        self._resumed = claim is not None
+        # The call that the run is made in, until the run has taken a step here.
+        around = current_run.get()
+        self._call = None if around is None else around.call.id
 
     def settle(self, request: Request, state: RunState, answer: Any = None) -> Settling:
         """Write the step that the run has just taken."""
@@ -86,9 +91,12 @@ class StoreJournal(StepWriter):
             assert asked is not None
             return self._begin(request, asked, body)
         kept = _STATES.get(state.step, "running")
-        return self._runs.save(self._claim, number, body, kept, answer)
+        call, self._call = self._call, None
+        claim, resumed = self._claim, self._resumed
+        return self._runs.save(claim, number, body, kept, answer, call=call, resumed=resumed)
 
     async def _begin(self, request: Request, asked: str, body: str) -> None:
+        call, self._call = self._call, None
         self._claim = await self._runs.begin(
             self._id,
             request.agent,
@@ -96,6 +104,7 @@ class StoreJournal(StepWriter):
             body,
             session=request.call_session,
             parent=self._parent,
+            call=call,
         )
 
     async def leave(self, state: str, error: str | None = None) -> None:

@@ -22,7 +22,7 @@ from wieldy.core.errors import (
 from wieldy.core.limits.call_limits import TooManyCalls
 from wieldy.core.permission.deciders import MayNotDecide
 from wieldy.core.permission.waiting_calls import WaitsForCalls
-from wieldy.core.run_errors import RunNotFound
+from wieldy.core.run_errors import RunEnded, RunNotFound
 from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
 
 from .answer_shapes import AnswerShape, JsonValue, PlainText
@@ -110,10 +110,9 @@ def too_many_calls(error: TooManyCalls) -> Problem:
     return Problem(429, "too_many_calls", str(error), hint, details, headers)
 
 
-def find_problem(error: WieldyError) -> Problem | None:
-    """The problem behind an error that was raised while a request was handled, or None."""
-    if isinstance(error, _LOST):
-        return not_found("thing", "The list of its kind")
+def _refused_decision(
+    error: AlreadyDecided | MayNotDecide | AnswerNeeded | WaitsForCalls | RunEnded,
+) -> Problem:
     if isinstance(error, AlreadyDecided):
         told = {"verdict": error.verdict, "by": error.by, "reason": error.reason}
         hint = "The earlier decision holds. GET /api/calls/{call_id} tells what became of it."
@@ -123,10 +122,21 @@ def find_problem(error: WieldyError) -> Problem | None:
             hint = "Somebody else with the role approve has to decide."
             return Problem(403, "own_call", str(error), hint)
         return unknown_person() if error.why == "unknown" else forbidden("approve")
-    if isinstance(error, AnswerNeeded | WaitsForCalls):
-        missing = list(getattr(error, "missing", ()))
-        hint = "GET /api/pending/{call_id} says what it waits for."
-        return Problem(409, "answer_needed", str(error), hint, {"missing": missing})
+    if isinstance(error, RunEnded):
+        hint = "GET /api/runs/{run_id} tells how it ended."
+        told = {"run": error.run_id, "state": error.state}
+        return Problem(409, "run_ended", str(error), hint, told)
+    missing = list(getattr(error, "missing", ()))
+    hint = "GET /api/pending/{call_id} says what it waits for."
+    return Problem(409, "answer_needed", str(error), hint, {"missing": missing})
+
+
+def find_problem(error: WieldyError) -> Problem | None:
+    """The problem behind an error that was raised while a request was handled, or None."""
+    if isinstance(error, _LOST):
+        return not_found("thing", "The list of its kind")
+    if isinstance(error, AlreadyDecided | MayNotDecide | AnswerNeeded | WaitsForCalls | RunEnded):
+        return _refused_decision(error)
     if isinstance(error, InvalidArguments):
         hint = "GET /api/tools/{name} has the tool's input schema."
         return Problem(422, "invalid_arguments", str(error), hint)
