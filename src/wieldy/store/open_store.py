@@ -50,6 +50,7 @@ class Opened:
         self._stirred = threading.Event()
         try:
             self._note_pulse(self._wait_for(self._sign_in))
+            self.database.prepare = self._sign_in
         except BaseException:
             self.database.close()
             raise

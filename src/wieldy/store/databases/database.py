@@ -50,6 +50,8 @@ class Database(Protocol):
     # Whether a lone caller may commit by itself, and until when in this turn of its loop.
     quiet: bool
     gives_way_at: float
+    # What is done first in a file that has taken the place of the one that was opened.
+    prepare: Operation[Any] | None
 
     async def give_way(self) -> None:
         """Let other tasks run, which may be about to write too."""

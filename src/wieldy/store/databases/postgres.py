@@ -43,6 +43,7 @@ class Postgres:
     # A caller never commits by itself, because waiting for a server is the background loop's work.
     quiet = False
     gives_way_at = 0.0
+    prepare: Operation[Any] | None = None
 
     def __init__(self, url: URL, durability: str) -> None:
         self._url = url

@@ -28,7 +28,8 @@ from .database import (
 )
 from .database_errors import sqlite_error, translate_error
 from .prepared_statements import Write
-from .sqlite_batches import run_jobs, vacuum_file
+from .sqlite_batches import commit, run_jobs, vacuum_file
+from .sqlite_identity import FileIdentity, find_path
 
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
@@ -91,6 +92,9 @@ class Sqlite:
         self.commits = CommitMeter()
         self._connection: Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
+        self.prepare: Operation[Any] | None = None
+        # Which file the connection has opened; kept when the connection is dropped.
+        self._file: FileIdentity | None = None
         # Held by the thread that uses the connection; it is reentrant, so the thread can tell.
         self._turn = threading.RLock()
         self._patient = True
@@ -131,6 +135,9 @@ class Sqlite:
             # Inside the `try`, because a signal may raise as soon as the lock is taken.
             if not self._turn.acquire(False) or self._cursor is None or self._closing:
                 return False
+            if self._file is None or not self._file.is_current():
+                # The writer reports it.
+                return False
             if self._patient:
                 self._be_patient(False)
             # A statement by itself is a transaction.
@@ -156,12 +163,21 @@ class Sqlite:
 
         def work() -> T:
             try:
-                with self._entrance.passed(), self._engine.connect() as connection:
-                    return operation(connection)
+                with self._entrance.passed():
+                    self._check_file()
+                    with self._engine.connect() as connection:
+                        return operation(connection)
             except Exception as error:
                 raise translate_error(error) from error
 
         return self._intake.begin(lambda: self._readers.submit(work))
+
+    def _check_file(self) -> None:
+        """Raise if the file is not the one that the writer has opened, which it then opens."""
+        file = self._file
+        if file is not None and not file.is_current():
+            self.submit(StoreJob(lambda connection: None, Future()))
+            raise file.lost()
 
     def vacuum(self) -> "Future[None]":
         """Rewrite the file without free space; the writes of this process wait for it."""
@@ -216,14 +232,9 @@ class Sqlite:
     def _write_batch(self, batch: list[StoreJob]) -> None:
         started = time.perf_counter()
         try:
-            if self._connection is None:
-                self._connection = self._engine.connect().execution_options(writes=True)
-                file: Any = self._connection.connection.driver_connection
-                self._cursor = file.cursor()
-                self._patient = True
-            if not self._patient:
-                self._be_patient(True)
-            run_jobs(self._connection, batch)
+            run_jobs(self._open_file(), batch)
+            assert self._file is not None
+            self._file.note_log()
         except Exception as error:
             # The file can't be opened, or the rollback failed; the next batch opens it again.
             for job in batch:
@@ -235,6 +246,30 @@ class Sqlite:
         if len(batch) == 1:
             self._pace += (seconds - self._pace) / 4
         self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
+
+    def _open_file(self) -> Connection:
+        """The connection of the writer; `StoreUnavailable` if the file is not as it was."""
+        before, held = self._file, self._connection
+        if held is not None and before is not None and before.is_current():
+            if not self._patient:
+                self._be_patient(True)
+            return held
+        self._drop_connection()
+        self._engine.dispose()
+        self._connection = connection = self._engine.connect().execution_options(writes=True)
+        file: Any = connection.connection.driver_connection
+        self._cursor = file.cursor()
+        self._patient = True
+        self._file = FileIdentity(file)
+        # SQLite itself removes the log when nobody uses the file any more.
+        if before is None or (held is None and before.is_same_file(self._file)):
+            return connection
+        if self.prepare is not None:
+            ready = StoreJob(self.prepare, Future())
+            commit(connection, [ready])
+            if ready.error is not None:
+                self._file = before
+        raise before.lost()
 
     def _be_patient(self, patient: bool) -> None:
         """Set whether commits wait for other processes and checkpoint the log."""
@@ -296,10 +331,7 @@ def _check_writable(connection: Any) -> None:
     SQLite would notice as well, but it would first make a log that the file's owner can't
     write to.
     """
-    # A file's name is not always valid text.
-    connection.text_factory = bytes
-    _, _, path = connection.execute("PRAGMA database_list").fetchone()
-    connection.text_factory = str
+    path = find_path(connection)
     if os.path.exists(path) and not os.access(path, os.W_OK):
         raise sqlite_error(sqlite3.SQLITE_READONLY, "attempt to write a readonly database")
 
