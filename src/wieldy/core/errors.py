@@ -293,15 +293,17 @@ class CorruptRow(StoreError):
     """A row of the store can't be read, and is not used: restore it from a copy, or delete it.
 
     Attributes:
-        call_id: The id of the call in the row.
+        row_id: The id of the call, or of what else is in the row.
     """
 
-    def __init__(self, call_id: str, reason: str) -> None:
+    def __init__(
+        self, row_id: str, reason: str, kind: str = "call", table: str = "wieldy_calls"
+    ) -> None:
         super().__init__(
-            f"the row of call {call_id} can't be read ({reason})",
-            "Restore it from a copy, or delete it from wieldy_calls.",
+            f"the row of {kind} {row_id} can't be read ({reason})",
+            f"Restore it from a copy, or delete it from {table}.",
         )
-        self.call_id = call_id
+        self.row_id = row_id
 
 
 class DocumentError(WieldyError, ValueError):

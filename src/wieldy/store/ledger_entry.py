@@ -9,6 +9,7 @@ from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
 from wieldy.core.permission.waiting_calls import describe_waiting, waiting_facts
 
+from .databases.tables import DamagedText
 from .row_values import (
     ENDS,
     error_facts,
@@ -22,6 +23,7 @@ from .row_values import (
 
 # The columns that may be damaged.
 _READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
+_MOMENT = float | int | None
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -122,6 +124,7 @@ class Entry(Outcome):
 def read_entry(row: Any) -> Entry:
     """The entry of a row; `CorruptRow` if the row can't be read."""
     try:
+        _refuse_damaged(row)
         return Entry(row)
     except _UNREADABLE as error:
         raise CorruptRow(str(row.id), _describe_error(error)) from error
@@ -155,6 +158,7 @@ def read_brief_entry(row: Any) -> Entry:
 def read_parked(row: Any) -> Parked:
     """The parked call of a row; `CorruptRow` if its arguments are not those that were parked."""
     try:
+        _refuse_damaged(row)
         parked = Parked(
             read_call(row).replace(decision=None),
             row.fingerprint,
@@ -174,6 +178,16 @@ def read_parked(row: Any) -> Parked:
     if not unchanged:
         raise CorruptRow(row.id, "its arguments are not those that were kept")
     return parked
+
+
+def _refuse_damaged(row: Any) -> None:
+    """Raise if a column has bytes that are no text, or is of another type than it should be."""
+    for name, value in (vars(row) if isinstance(row, SimpleNamespace) else row._mapping).items():
+        if isinstance(value, DamagedText):
+            raise ValueError(f"{name} has bytes that are no text")
+    for name in ("proposed_at", "started_at", "ended_at", "seconds"):
+        if not isinstance(getattr(row, name), _MOMENT):
+            raise ValueError(f"{name} is no number")
 
 
 def _call_seconds(row: Any, metadata: dict[str, Any]) -> float | None:

@@ -135,9 +135,13 @@ def _read_ids(query: Any) -> Callable[[Connection], list[str]]:
 
 
 def _read_waited(row: Any) -> tuple[bool, list[str]]:
-    # A run of an earlier version has not said whether it was given `deps`.
-    given = parse_json(row.request, MAX_WRAPPED).get("deps") is not False
-    return given, parse_json(row.body, MAX_WRAPPED).get("pending", [])
+    try:
+        # A run of an earlier version has not said whether it was given `deps`.
+        given = parse_json(row.request, MAX_WRAPPED).get("deps") is not False
+        return given, parse_json(row.body, MAX_WRAPPED).get("pending", [])
+    except (ValueError, AttributeError):
+        # The run can't be read. Whoever resumes it is told, and the others go on.
+        return True, []
 
 
 def _read_below(row: Any) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, and_, bindparam, select, update
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
+from wieldy.core.errors import CorruptRow
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunNotFound, RunTaken
 
 from .databases.database import Operation
@@ -92,6 +94,23 @@ class StoredRun:
         self.answer: Any = None if row.answer is None else parse_json(row.answer, MAX_WRAPPED)
         self.error: str | None = row.error
         self.tries = count_tries(row)
+
+    @classmethod
+    def read(cls, row: Any) -> "StoredRun":
+        """The run of a row; `CorruptRow` if the row can't be read."""
+        try:
+            return cls(row)
+        except (ValueError, TypeError) as error:
+            raise CorruptRow(str(row.id), str(error), "run", "wieldy_runs") from error
+
+    @classmethod
+    def show(cls, row: Any) -> "StoredRun":
+        """The run of a row in a list; what can't be read of it is empty, and `error` says why."""
+        try:
+            return cls.read(row)
+        except CorruptRow as error:
+            lost = {"request": "{}", "answer": None, "error": error.reason}
+            return cls(SimpleNamespace(**{**row._mapping, **lost}))
 
     def __repr__(self) -> str:
         return f"StoredRun({self.id!r}, {self.agent!r}, {self.state}, {self.steps} steps)"
@@ -251,25 +270,28 @@ class Runs:
             raise RunBusy(run_id)
         if row.state in _OPEN and not ours:
             raise RunCancelled
-        return StoredRun(row), claim if ours else None
+        return StoredRun.read(row), claim if ours else None
 
     async def get(self, run_id: str) -> StoredRun | None:
         """The run of this id, or None."""
         row = await self._store.read(lambda connection: _find(connection, run_id))
-        return None if row is None else StoredRun(row)
+        return None if row is None else StoredRun.read(row)
 
     async def beginning(self, text: str, limit: int = 2) -> "list[StoredRun]":
         """The runs whose ids begin with this text, at most `limit` of them."""
         query = select(runs).where(runs.c.id.startswith(text, autoescape=True)).limit(limit)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
-        return [StoredRun(row) for row in rows]
+        return [StoredRun.show(row) for row in rows]
 
     async def steps(self, run_id: str) -> list[Any]:
         """The additions of each step of a run, in order."""
         query = select(run_steps.c.body).where(run_steps.c.run == run_id)
         query = query.order_by(run_steps.c.number)
         found = await self._store.read(lambda connection: connection.scalars(query).all())
-        return [parse_json(body, MAX_WRAPPED) for body in found]
+        try:
+            return [parse_json(body, MAX_WRAPPED) for body in found]
+        except ValueError as error:
+            raise CorruptRow(run_id, str(error), "a step of run", "wieldy_run_steps") from error
 
     async def sweep(self) -> None:
         """Find out which processes have died; the runs that they carried on have crashed."""
@@ -279,7 +301,7 @@ class Runs:
         """The runs that were made in calls of a run, the oldest first."""
         query = select(runs).where(runs.c.parent == run_id).order_by(runs.c.created_at, runs.c.id)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
-        return [StoredRun(row) for row in rows]
+        return [StoredRun.show(row) for row in rows]
 
     async def page(
         self,
@@ -294,7 +316,7 @@ class Runs:
         """
         search = asked.search(after)
         found = await self._store.read(lambda c: search.read(c, [*runs.c], limit, seconds))
-        return [StoredRun(row) for row in found.rows], found.stopped
+        return [StoredRun.show(row) for row in found.rows], found.stopped
 
     async def list(
         self,

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, delete, insert, literal, select, tuple_
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import check_id
-from wieldy.core.errors import NotKept, SessionTaken
+from wieldy.core.errors import CorruptRow, NotKept, SessionTaken
 
 from .databases.prepared_statements import insert_new, insert_or_update
-from .databases.tables import messages, sessions
+from .databases.tables import DamagedText, messages, sessions
 from .store_access import StoreAccess
 
 FORMAT = "wieldy.sessions"
@@ -86,12 +86,12 @@ class Sessions:
             `history = await box.sessions.read("ann", limit=20)`
         """
         limit, upto = _check_count("limit", limit), _check_count("upto", upto)
-        query = select(messages.c.message).where(messages.c.session == session)
+        query = select(messages).where(messages.c.session == session)
         if upto is not None:
             query = query.where(messages.c.position < upto)
         query = query.order_by(messages.c.position.desc()).limit(limit)
-        found = await self._store.read(lambda connection: connection.scalars(query).all())
-        return [parse_json(text, MAX_WRAPPED) for text in reversed(found)]
+        found = await self._store.read(lambda connection: connection.execute(query).all())
+        return [_read_message(row) for row in reversed(found)]
 
     async def fork(self, session: str, new: str, upto: int | None = None) -> int:
         """Begin a session with the messages of another one.
@@ -183,7 +183,7 @@ class Sessions:
             NotKept: There is no session of this id.
         """
         query = (
-            select(sessions, messages.c.message)
+            select(sessions, messages)
             .outerjoin(messages, messages.c.session == sessions.c.id)
             .order_by(sessions.c.created_at, sessions.c.id, messages.c.position)
         )
@@ -197,7 +197,7 @@ class Sessions:
             facts = {"created_at": row.created_at, "messages": []}
             kept = found.setdefault(row.id, facts)["messages"]
             if row.message is not None:
-                kept.append(parse_json(row.message, MAX_WRAPPED))
+                kept.append(_read_message(row))
         return {"format": FORMAT, "version": VERSION, "sessions": found}
 
     async def load(self, data: Mapping[str, Any]) -> int:
@@ -332,6 +332,17 @@ def _insert_messages(
     ]
     if rows:
         connection.execute(insert(messages), rows)
+
+
+def _read_message(row: Any) -> Any:
+    """The message of a row; `CorruptRow` says which one can't be read."""
+    try:
+        if isinstance(row.message, DamagedText):
+            raise ValueError("it has bytes that are no text")
+        return parse_json(row.message, MAX_WRAPPED)
+    except ValueError as error:
+        kind = f"message {row.position} of session"
+        raise CorruptRow(row.session, str(error), kind, "wieldy_messages") from error
 
 
 def _message_text(message: Any, place: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, exists, insert, select, update
 
 from wieldy.store.databases.migrations import STEPS
-from wieldy.store.databases.tables import IS_CARRIED_ON, calls, chores, runs
+from wieldy.store.databases.tables import IS_CARRIED_ON, Free, calls, chores, runs
 from wieldy.store.store_access import StoreAccess
 
 from .backup_file import BackupError, BackupReader
@@ -82,12 +82,24 @@ def _read_batches(
             if table is None or not set(columns) <= {*table.columns.keys()}:
                 raise BackupError(reader.path, f"has a table that is not known: {item['table']}.")
             continue
+        if table is not None:
+            _check_row(reader, table, columns, item)
         batch.append(item)
         count += 1
         if not count % _TOLD_EVERY:
             tell(count)
     if table is not None and batch:
         yield table, columns, batch
+
+
+def _check_row(reader: BackupReader, table: Table, columns: list[str], row: list[Any]) -> None:
+    """Refuse a row whose values are of other types than its columns: SQLite would keep them."""
+    for name, value in zip(columns, row, strict=True):
+        column = table.columns[name]
+        kind = str if isinstance(column.type, Free) else column.type.python_type
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if isinstance(value, bool) or not (fits or (value is None and column.nullable)):
+            raise BackupError(reader.path, f"has a row of {table.name} whose {name} can't be.")
 
 
 def _settle_running(connection: Connection) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import sqlite3
 from typing import NamedTuple
 
-from sqlalchemy.exc import SQLAlchemyError, StatementError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe_exception
@@ -182,6 +182,9 @@ def _state_of(error: BaseException) -> str | None:
 
 def _comes_from_outside(error: BaseException) -> bool:
     """Whether a database, a driver or the system raised it, and not our own code."""
+    if isinstance(error, StatementError) and not isinstance(error, DBAPIError):
+        # Our own code failed while it made a value ready for the driver.
+        return False
     outside = (SQLAlchemyError, sqlite3.Error, OSError, asyncio.TimeoutError)
     return isinstance(error, outside) and not isinstance(_original(error), ValueError)
 

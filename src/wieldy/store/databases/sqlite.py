@@ -28,7 +28,7 @@ from .database import (
 )
 from .database_errors import sqlite_error, translate_error
 from .prepared_statements import Write
-from .sqlite_batches import commit, run_jobs, vacuum_file
+from .sqlite_batches import commit, run_jobs, run_on_damage, vacuum_file
 from .sqlite_identity import FileIdentity, find_path
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class Sqlite:
                 with self._entrance.passed():
                     self._check_file()
                     with self._engine.connect() as connection:
-                        return operation(connection)
+                        return run_on_damage(connection, operation)
             except Exception as error:
                 raise translate_error(error) from error
 

@@ -2,13 +2,17 @@
 
 import sqlite3
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
-from .database import StoreJob
+from .database import Operation, StoreJob
 from .database_errors import sqlite_error
 from .prepared_statements import Write
+from .tables import DamagedText
+
+T = TypeVar("T")
 
 
 def run_jobs(connection: Connection, batch: list[StoreJob]) -> None:
@@ -49,6 +53,29 @@ def commit(connection: Connection, batch: list[StoreJob]) -> None:
     _roll_back(connection, file)
 
 
+def run_on_damage(connection: Connection, operation: Operation[T]) -> T:
+    """Run an operation; bytes that are no text hide one column, and not all rows of a list."""
+    try:
+        return operation(connection)
+    except OperationalError as error:
+        # Python has no code for it.
+        if "Could not decode to UTF-8" not in str(error.orig):
+            raise
+    file: Any = connection.connection.driver_connection
+    file.text_factory = _decode_damaged
+    try:
+        return operation(connection)
+    finally:
+        file.text_factory = str
+
+
+def _decode_damaged(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return DamagedText(text.decode(errors="surrogateescape"))
+
+
 def vacuum_file(connection: Connection) -> None:
     """Rewrite the file without free space."""
     file: Any = connection.connection.driver_connection
@@ -67,7 +94,7 @@ def _run_jobs(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
     else:
         # Jobs whose row was written recognise their own work when they run again.
         for job in jobs:
-            job.result = job.operation(connection)
+            job.result = run_on_damage(connection, job.operation)
 
 
 def _shared_statement(job: StoreJob) -> object:

@@ -13,6 +13,7 @@ from wieldy.core.errors import StoreTooNew, StoreUnavailable
 
 from .database import Operation
 from .migrations import READABLE, STEPS
+from .sqlite_batches import run_on_damage
 from .tables import metadata, version
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def _read_file(
             reason = f"{why.reason}, and has to be brought up to date before it is read"
             raise StoreUnavailable(reason, why.next_step)
         _fill_in_columns(connection)
-        return operation(connection)
+        return run_on_damage(connection, operation)
 
 
 def _fill_in_columns(connection: Connection) -> None:

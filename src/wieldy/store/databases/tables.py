@@ -31,6 +31,12 @@ metadata = MetaData()
 _PACKED = "\x01\x02"
 
 
+class DamagedText(str):
+    """Text of a file that has bytes which are no text, each as a lone surrogate."""
+
+    __slots__ = ()
+
+
 class Free(TypeDecorator[str]):
     """Any text, including what databases refuse: NUL and lone surrogates."""
 

@@ -1,0 +1,137 @@
+"""A row that can't be read is named, and never hides the other rows."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from wieldy import CorruptRow, Status, Toolbox
+from wieldy.store.backup.backup_file import BackupError
+from wieldy.store.backup.store_backup import write_backup
+from wieldy.store.backup.store_restore import restore_backup
+from wieldy.store.databases.tables import calls
+
+Execute = Callable[[str], str]
+_NUMBERS = (int, float)
+_TEXT = [each.name for each in calls.columns if each.type.python_type not in _NUMBERS]
+_NOT_TEXT = "CAST(X'22ff22' AS TEXT)"
+
+
+def make_box(url: str) -> Toolbox:
+    box = Toolbox(store=url)
+
+    @box.tool
+    async def work(n: int) -> str:
+        """Work."""
+        return f"{n} is done"
+
+    box.add(work, name="risky", permission="confirm")
+    return box
+
+
+@pytest.mark.parametrize(
+    "column", [each for each in _TEXT if each not in ("id", "state", "idempotency_key")]
+)
+async def test_bytes_that_are_no_text_hide_no_other_row(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "store.db"
+    async with make_box(f"sqlite:///{path}") as box:
+        ended = [await box.call("work", {"n": n}) for n in range(3)]
+        parked = [await box.call("risky", {"n": n}) for n in range(3)]
+        with closing(sqlite3.connect(path)) as other, other:
+            for outcome in (ended[1], parked[1]):
+                statement = f"UPDATE wieldy_calls SET {column} = {_NOT_TEXT} WHERE id = ?"
+                other.execute(statement, (outcome.call.id,))
+
+        entries = {entry.call.id: entry for entry in await box.ledger.list()}
+        assert len(entries) == 6
+        assert "can't be read" in str(entries[ended[1].call.id].error)
+        for kept in (ended[0], ended[2]):
+            assert entries[kept.call.id].value == kept.value
+        pending = {each.id for each in await box.pending()}
+        assert pending == {parked[0].call.id, parked[2].call.id}
+        with pytest.raises(CorruptRow, match=ended[1].call.id):
+            await box.ledger.get(ended[1].call.id)
+        assert (await box.approve(parked[0].call.id)).value == "0 is done"
+
+
+async def test_a_damaged_message_is_named_and_the_others_are_read(
+    url: str, execute: Execute
+) -> None:
+    async with Toolbox(store=url) as box:
+        await box.sessions.append("ann", "one", "two", "three")
+        await box.sessions.append("bob", "four")
+        execute("UPDATE wieldy_messages SET message = '{' WHERE position = 1")
+
+        with pytest.raises(CorruptRow, match="message 1 of session ann") as caught:
+            await box.sessions.read("ann")
+        assert "delete it from wieldy_messages" in str(caught.value)
+        assert await box.sessions.read("ann", limit=1) == ["three"]
+        assert await box.sessions.read("ann", upto=1) == ["one"]
+        assert await box.sessions.read("bob") == ["four"]
+        with pytest.raises(CorruptRow):
+            await box.sessions.export()
+        assert [each.id for each in await box.sessions.list()] == ["bob", "ann"]
+
+
+async def test_a_damaged_run_is_named_and_the_others_are_listed(url: str, execute: Execute) -> None:
+    async with Toolbox(store=url) as box:
+        kept = box.store.runs
+        for name in ("one", "two", "three"):
+            await kept.begin(name, "agent", "{}", "{}")
+        execute("UPDATE wieldy_runs SET request = '{' WHERE id = 'two'")
+
+        found = {run.id: run.error for run in await kept.list()}
+        assert found.keys() == {"one", "two", "three"}
+        assert [name for name, error in found.items() if error is not None] == ["two"]
+        with pytest.raises(CorruptRow, match="the row of run two can't be read"):
+            await kept.get("two")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("wieldy_calls", "proposed_at", "soon"),
+        ("wieldy_calls", "tool", 7),
+        ("wieldy_calls", "state", None),
+        ("wieldy_calls", "seconds", [1]),
+        ("wieldy_sessions", "next", "many"),
+        ("wieldy_sessions", "updated_at", True),
+    ],
+)
+async def test_a_crafted_backup_with_an_odd_row_is_refused(
+    url: str, tmp_path: Path, table: str, column: str, value: object
+) -> None:
+    path, crafted = tmp_path / "backup", tmp_path / "crafted"
+    async with make_box(f"sqlite:///{tmp_path}/from.db") as box:
+        await box.call("work", {"n": 1})
+        await box.sessions.append("ann", "hello")
+        await write_backup(box.store, path)
+    craft(path, crafted, table, column, value)
+
+    async with make_box(url) as box:
+        with pytest.raises(BackupError, match=f"a row of {table} whose {column} can't be"):
+            await restore_backup(box.store, crafted)
+        assert await box.ledger.list() == []
+        assert await restore_backup(box.store, path) > 0
+        assert [entry.status for entry in await box.ledger.list()] == [Status.OK]
+
+
+def craft(path: Path, crafted: Path, table: str, column: str, value: object) -> None:
+    """Change a value of a backup as somebody does who makes the digest fit."""
+    lines, changed, place = [], False, None
+    for line in path.read_text().splitlines()[:-1]:
+        content = json.loads(line)
+        if isinstance(content, dict) and "table" in content:
+            place = content["columns"].index(column) if content["table"] == table else None
+        elif isinstance(content, list) and place is not None:
+            content[place], changed = value, True
+        lines.append(json.dumps(content, separators=(",", ":")) + "\n")
+    assert changed
+    digest = sha256("".join(lines).encode()).hexdigest()
+    rows = sum(line.startswith("[") for line in lines)
+    end = json.dumps({"rows": rows, "sha256": digest}, separators=(",", ":"))
+    crafted.write_text("".join(lines) + end + "\n")
