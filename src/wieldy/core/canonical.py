@@ -6,7 +6,7 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 
-from .bounded_json import MAX_WRAPPED, check_depth, copy_json
+from .bounded_json import MAX_WRAPPED, NestedTooDeep, check_depth, copy_json
 from .secrets.secret import is_secret
 
 
@@ -22,6 +22,7 @@ def plain_json(value: Any, name: str) -> Any:
 _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
 # Python refuses to write longer numbers in decimal.
 _MOST_BITS = 10_000
+_PLAIN = frozenset({type(None), bool, float, str})
 
 
 def digest_of(value: Any) -> str:
@@ -37,27 +38,33 @@ def canonical_json(value: Any) -> str:
 
     An object whose content is not known is equal only to itself.
     """
+    # This also refuses a value that contains itself.
     check_depth(value, MAX_WRAPPED)
+    try:
+        tagged = _tag_value(value)
+    except RecursionError:
+        # An object may hold itself in an attribute that it does not declare.
+        raise NestedTooDeep(MAX_WRAPPED) from None
     # The tags make it a little deeper than the value is.
-    return json.dumps(
-        _tag_value(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
+    return json.dumps(tagged, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _tag_value(value: Any, above: tuple[int, ...]) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
-        plain = type(value) in (type(None), bool, int, float, str)
-        if type(value) is int and value.bit_length() > _MOST_BITS:
-            return {"!": hex(value)}
-        return value if plain else {"!": f"{type(value).__qualname__}:{value!r}"}
-    if id(value) in above:
-        return {"!": "itself"}
-    path = (*above, id(value))
+def _tag_value(value: Any) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    # Most containers are lists and dicts, and their plain items are passed over here.
+    if kind is list:
+        return [each if type(each) in _PLAIN else _tag_value(each) for each in value]
+    if isinstance(value, int | float | str):
+        if kind is int and value.bit_length() <= _MOST_BITS:
+            return value
+        return {"!": hex(value) if kind is int else f"{kind.__qualname__}:{value!r}"}
     if isinstance(value, Mapping):
-        return {_tagged_key(key): _tag_value(item, path) for key, item in value.items()}
+        return {_tagged_key(key): _tag_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_tag_value(item, path) for item in value]
-    return {"!": type(value).__qualname__, "holds": _tag_value(_held_value(value), path)}
+        return [_tag_value(item) for item in value]
+    return {"!": kind.__qualname__, "holds": _tag_value(_held_value(value))}
 
 
 def _held_value(value: Any) -> Any:

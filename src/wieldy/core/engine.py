@@ -30,6 +30,7 @@ from .invoke import failure_outcome, outcome_of_exception, settle_value
 from .limits.model_results import ModelResults
 from .limits.spending import current_spending
 from .names import find_near_names
+from .off_loop import is_large, run_off_loop
 from .outside.admission import admit_outcome
 from .permission.modes import ModeChange
 from .permission.permits import Permits
@@ -170,14 +171,14 @@ class Engine:
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, with repairs and secrets; or raise why not."""
         run = Run(call, None)
-        self._accept_values(run, self._find(run, None))
+        await self._accept_values(run, self._find(run, None))
         return run.arguments, run.noted("repairs", []), run.secrets
 
-    def _accept_values(self, run: Run, plan: Plan) -> dict[str, Any]:
+    async def _accept_values(self, run: Run, plan: Plan) -> dict[str, Any]:
         """What the function would get; `InvalidArguments` without secrets if it can't."""
         run.tool = plan.tool
         try:
-            return plan.accept(run)
+            return await run_off_loop(is_large(run.call.arguments), lambda: plan.accept(run))
         except InvalidArguments as error:
             raise _cover_error(run, error) from None
 
@@ -217,7 +218,7 @@ class Engine:
         except CallDenied as denied:
             # It is held back, and not offered at all.
             return Explanation("deny", denied.reason)
-        run.values = self._accept_values(run, plan)
+        run.values = await self._accept_values(run, plan)
         limits = self.call_limits.find_states(plan.tool.name, call.scope.caller)
         return replace(await self.permits.explain(run), limits=limits)
 

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, func, select
 
@@ -21,6 +22,7 @@ from wieldy.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from wieldy.core.off_loop import is_large, is_long_json, run_off_loop
 from wieldy.core.permission.parked import (
     Edited,
     Parked,
@@ -48,6 +50,7 @@ from .row_values import (
 from .store_access import StoreAccess
 from .wakeups import Repeated
 
+T = TypeVar("T")
 _REMEMBERED = 1000
 _log = logging.getLogger("wieldy")
 
@@ -65,7 +68,7 @@ class StoredApprovals:
         """Keep a call until it is decided; False if its id is taken."""
         if self._recorder.reruns(parked.id):
             raise CallDenied(parked.tool, "a person has to agree that it runs again")
-        row = _parked_row(parked, secrets)
+        row = await run_off_loop(is_large(parked.arguments), lambda: _parked_row(parked, secrets))
         try:
             first = await self._store.write(transitions.put(row))
             taken = first == parked.id and not await self._repeats_key(parked.call)
@@ -81,7 +84,7 @@ class StoredApprovals:
     async def suspend(self, parked: Parked, run: Run) -> bool:
         """Keep a call whose tool asked for input; False if another process has the call."""
         values = {
-            **_argument_columns(parked.call.arguments, run.secrets),
+            **await _write_arguments(parked.call.arguments, run.secrets),
             "reason": parked.reason,
             "requests": to_column(parked.requests),
             "paused": to_column(parked.state),
@@ -105,7 +108,7 @@ class StoredApprovals:
         found: list[Parked] = []
         while True:
             rows = await self._read_waiting(wanted)
-            found += self._read_unclaimed(rows)
+            found += await _read_rows(rows, partial(self._read_unclaimed, rows))
             if wanted.limit is None or len(rows) < wanted.limit or len(found) >= wanted.limit:
                 return found[: wanted.limit]
             wanted = wanted._replace(after=(rows[-1].proposed_at, rows[-1].id))
@@ -120,19 +123,22 @@ class StoredApprovals:
                 rows = await self._store.read(lambda c: _find_waiting(c, wanted))
         return rows
 
-    def _read_unclaimed(self, rows: Sequence[Row[Any]]) -> Iterator[Parked]:
+    def _read_unclaimed(self, rows: Sequence[Row[Any]]) -> list[Parked]:
+        found = []
         for row in rows:
             if row.owner is not None:
                 continue
             try:
-                yield self._read_row(row)
+                found.append(self._read_row(row))
             except CorruptRow as error:
                 _log.error("A pending call is left out. %s", error)
+        return found
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
         row = await self._store.read(lambda c: transitions.find_row(c, call_id))
-        return self._read_row(_require_parked(row, call_id))
+        there = _require_parked(row, call_id)
+        return await _read_rows([there], lambda: self._read_row(there))
 
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
@@ -143,7 +149,7 @@ class StoredApprovals:
         if decision.answers is not None:
             values["answers"] = to_column(decision.answers)
         if edited is not None:
-            values.update(_argument_columns(edited.arguments, edited.secrets))
+            values.update(await _write_arguments(edited.arguments, edited.secrets))
             values["repairs"] = _repairs_column(edited.repairs, edited.secrets)
         found = (parked.id, parked.begun)
 
@@ -156,7 +162,7 @@ class StoredApprovals:
 
         with self._given_back(parked.id, opened.owner.id):
             row = await opened.write(approve)
-        return self._decided_call(row, parked, decision)
+            return await self._decided_call(row, parked, decision)
 
     async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:
         """Keep some of the answers that a call waits for, if it still waits for them."""
@@ -174,7 +180,7 @@ class StoredApprovals:
             values["state"] = "expired"
         found = (parked.id, parked.begun)
         row = await self._store.write(lambda c: transitions.refuse(c, *found, values))
-        decided = self._decided_call(row, parked, decision)
+        decided = await self._decided_call(row, parked, decision)
         self._deps.pop(call.id, None)
         assert decided.decision is not None
         return decided.decision.at == decision.at
@@ -247,15 +253,21 @@ class StoredApprovals:
         parked.deps = self._deps.get(parked.id)
         return parked
 
-    def _decided_call(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
+    async def _decided_call(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
         """The call as it was decided first; `AlreadyDecided` if that was otherwise."""
-        row = _require_parked(row, seen.id)
-        if row.state == "pending":
-            raise went_on(seen, row.decided_by)
-        call = read_entry(row).call
+        there = _require_parked(row, seen.id)
+        if there.state == "pending":
+            raise went_on(seen, there.decided_by)
+        call = await _read_rows([there], lambda: read_entry(there).call)
         self._store.bell.ring(seen.id)
         check_agreement(call, decision)
         return call
+
+
+async def _read_rows(rows: Sequence[Row[Any]], read: Callable[[], T]) -> T:
+    """What is read of rows, in a thread if they are long."""
+    texts = [text for row in rows for text in (row.arguments, row.covered)]
+    return await run_off_loop(is_long_json(*texts), read)
 
 
 def _at_rest(entry: Entry) -> bool:
@@ -307,6 +319,10 @@ def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
         "proposed_at": parked.at,
         "expires_at": parked.expires_at,
     }
+
+
+async def _write_arguments(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    return await run_off_loop(is_large(arguments), lambda: _argument_columns(arguments, secrets))
 
 
 def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:

@@ -125,6 +125,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         hosts=listen.hosts,
         origins=listen.origins,
         max_sessions=listen.max_sessions,
+        max_values=listen.max_values,
         anonymous=file.access.anonymous,
         self_approval=file.access.self_approval,
         elicitation=file.access.elicitation,

@@ -17,6 +17,7 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
+from wieldy.core.off_loop import is_large, run_off_loop
 from wieldy.core.outside.untrusted_sessions import MemorySessions, UntrustedSessions
 from wieldy.core.run import Executor, Handler, LateRefusal, Layer, Objection, Run
 from wieldy.core.secrets.credential import argument_secrets
@@ -128,7 +129,8 @@ class Permits:
         matched = matching_rules(run.tool, rules, run.call.scope, run.values, tainted)
         question = None
         if ruling.decision == "ask":
-            question = f"May {_shown_words(run)} run? It needs approval: {ruling.because}"
+            shown = await run_off_loop(is_large(run.arguments), lambda: _shown_words(run))
+            question = f"May {shown} run? It needs approval: {ruling.because}"
         return Explanation(ruling.decision, ruling.because, matched, question)
 
     async def rules_in_force(self) -> Hashable:
@@ -249,15 +251,14 @@ class Permits:
     async def _ask_person(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
-        arguments, discreet = _cover_arguments(run)
-        parked = Parked(
-            run.call.replace(arguments=arguments),
-            run.tool.fingerprint,
-            reason=reason,
-            expires_at=expires_at,
-            deps=run.deps,
-            **discreet,
-        )
+
+        def make_parked() -> Parked:
+            arguments, discreet = _cover_arguments(run)
+            call = run.call.replace(arguments=arguments)
+            own = {"reason": reason, "expires_at": expires_at, "deps": run.deps}
+            return Parked(call, run.tool.fingerprint, **own, **discreet)
+
+        parked = await run_off_loop(is_large(run.arguments), make_parked)
         # The approver gets a copy, so that its changes affect nobody else.
         answer = await _ask_approver(self.approver, parked, run.secrets)
         if answer is True:

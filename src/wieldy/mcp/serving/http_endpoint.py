@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from .access import Access
+from .body_values import MAX_VALUES
 from .callers import GivenTokens, Identifier, KeptTokens, ResourceMetadata, may_do
 from .health import Health
 from .http_guard import MAX_BODY, Guard
@@ -34,6 +35,10 @@ class WebOptions(ServerOptions, total=False):
     accepts requests of other machines without a token. With an `events` store of the SDK,
     clients of the older protocol can continue reading after a broken connection.
 
+    `max_body` is how many bytes the body of a request may have, by default 4 MiB, and `max_values`
+    how many values, by default 50,000: each of them is judged, stored and shown to a person. None
+    means no limit of values.
+
     `max_sessions` is how many sessions of the older protocol may be open at once, by default
     1,000; a client that wants one more is told to try again later. A session without a request
     for `session_idle` seconds ends, by default after half an hour. None means no limit.
@@ -50,6 +55,7 @@ class WebOptions(ServerOptions, total=False):
     origins: Sequence[str]
     anonymous: bool
     max_body: int
+    max_values: int | None
     events: EventStore | None
     max_sessions: int | None
     session_idle: float | None
@@ -84,6 +90,7 @@ class HttpEndpoint:
             open_to_all=not identifiers,
         )
         self._max_body = options.get("max_body", MAX_BODY)
+        most_values = _above_zero("max_values", options.get("max_values", MAX_VALUES))
         self._events = options.get("events")
         self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
         self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
@@ -93,7 +100,8 @@ class HttpEndpoint:
         self.routes = [Route(PATH, self), *health.routes, *described]
         self.access.open_paths |= {*open_paths}
         self.before_drain: list[Callable[[], None]] = []
-        self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
+        bounds = {"max_body": self._max_body, "max_values": most_values}
+        self.middleware = [Middleware(Guard, access=self.access, **bounds)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wieldy.core.bounded_json import dump_json
 
 from .access import Access
+from .body_values import MAX_VALUES, has_more_values
 from .callers import IdentifiedUser, Identity
 from .held_answers import HeldAnswer
 from .refusals import Refusal
@@ -36,14 +37,23 @@ _CODES = {
 class Guard:
     """Accepts a request if its host, origin and token are right and its body is small enough.
 
+    A body is small by its bytes, and by the values in it if it is JSON.
+
     Everybody may ask about the health of the server; without a token they are told less.
     The other open paths of `access` decide themselves whom they answer.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, max_body: int = MAX_BODY) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        max_body: int = MAX_BODY,
+        max_values: int | None = MAX_VALUES,
+    ) -> None:
         self._app = AuthContextMiddleware(app)
         self._access = access
         self._max_body = max_body
+        self._max_values = max_values
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer with the reason why it is refused."""
@@ -118,6 +128,10 @@ class Guard:
             return Refusal(408, "The body took too long."), receive
         if message["type"] == "http.disconnect":
             return None, None
+        most = self._max_values
+        if most is not None and await has_more_values(body, most):
+            said = f"The body has more than {most:,} values. The setting is `max_values`."
+            return Refusal(413, said), receive
         message = {"type": "http.request", "body": bytes(body), "more_body": False}
         return None, _replay(message, receive)
 

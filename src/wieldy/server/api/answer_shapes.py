@@ -2,13 +2,22 @@
 
 import base64
 import binascii
+import json
 import math
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SerializationInfo,
+)
 
 from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json, parse_json
+from wieldy.core.off_loop import is_large
 
 _SHOWN = 20_000
 
@@ -48,8 +57,47 @@ def _moment(value: Any) -> Any:
     return value
 
 
+class _Whole:
+    """A large value in an answer, which is written piece by piece."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _keep_whole(value: Any, info: SerializationInfo) -> Any:
+    """A value as it is; a large one is kept apart for `write_json`, whose context this is."""
+    if info.context is None or not is_large(value):
+        return value
+    info.context.append(value)
+    return _Whole(value)
+
+
+class _PieceWriter(json.JSONEncoder):
+    """Writes JSON in Python. C code would hold the interpreter until all of it is written."""
+
+    def default(self, o: Any) -> Any:
+        if isinstance(o, _Whole):
+            return o.value
+        if isinstance(o, datetime):
+            return o.isoformat().replace("+00:00", "Z")
+        return str(o)
+
+
+def write_json(body: Any) -> str:
+    """An answer, or a part of a call, as JSON; other threads go on while a large one is written."""
+    whole: list[Any] = []
+    if isinstance(body, BaseModel):
+        plain = body.model_dump(context=whole)
+        if not whole:
+            return dump_json(body.model_dump(mode="json"), MAX_WRAPPED)
+        return "".join(_PieceWriter().iterencode(plain))
+    if is_large(body):
+        return "".join(_PieceWriter(ensure_ascii=False).iterencode(body))
+    return dump_json(body, MAX_WRAPPED, ensure_ascii=False, default=str)
+
+
 PlainText = Annotated[str, BeforeValidator(clean_text)]
-JsonValue = Annotated[Any, BeforeValidator(clean_json)]
+JsonValue = Annotated[Any, BeforeValidator(clean_json), PlainSerializer(_keep_whole)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 Limit = Annotated[int, Field(ge=1, le=500, description="The most items of a page.")]
 Cursor = Annotated[

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.call import Scope as CallScope
 from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
@@ -22,7 +21,7 @@ from wieldy.mcp.serving.server import BoxServer
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
-from .answer_shapes import Input, read_cursor
+from .answer_shapes import Input, read_cursor, write_json
 from .api_problems import Problem, find_problem, forbidden, not_found, unknown_person
 from .path_parts import read_part
 
@@ -286,7 +285,8 @@ class ApiPath:
             made: ASGIApp = found
             return made
         status, body = found if isinstance(found, tuple) else (operation.statuses[0], found)
-        return write_answer(body, status)
+        # An answer may be large, and others must not wait for it.
+        return await asyncio.to_thread(write_answer, body, status)
 
 
 async def refuse_path(request: Request) -> Response:
@@ -298,9 +298,8 @@ def write_answer(
     body: BaseModel | Mapping[str, Any], status: int, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The JSON answer with this body."""
-    plain = body.model_dump(mode="json") if isinstance(body, BaseModel) else body
     more = {**ANSWER_HEADERS, **(headers or {})}
-    return Response(dump_json(plain, MAX_WRAPPED), status, more, "application/json")
+    return Response(write_json(body), status, more, "application/json")
 
 
 def _read_query(request: Request, model: type[Input]) -> Input:

@@ -1,14 +1,15 @@
 """Parts of a call as they are: each block, and its arguments and result, of any size."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
 
 from wieldy.core.block import Audio, Block, Image, Resource
-from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.store.ledger_entry import Entry
 
-from .answer_shapes import clean_text
+from .answer_shapes import clean_text, write_json
 from .api_operations import ANSWER_HEADERS, Asked, operation
 from .api_problems import not_found
 from .call_resource import find_call
@@ -16,6 +17,11 @@ from .picture_kinds import find_picture_kind, read_base64
 
 _LISTING = "GET /api/calls/{call_id}"
 OCTETS = "application/octet-stream"
+_PARTS: dict[str, Callable[[Entry], Any]] = {
+    "arguments": lambda entry: entry.call.arguments,
+    "value": lambda entry: entry.value,
+    "metadata": lambda entry: entry.metadata,
+}
 
 
 @operation("GET", "/calls/{call_id}/blocks/{number}", None, media_type=OCTETS)
@@ -38,10 +44,11 @@ async def get_part(asked: Asked) -> Response:
     """Read the `arguments`, the `value` or the `metadata` of a call whole, as a JSON download."""
     entry = await find_call(asked, asked.part("call_id"))
     part = asked.part("part")
-    parts = {"arguments": entry.call.arguments, "value": entry.value, "metadata": entry.metadata}
-    if part not in parts:
+    if part not in _PARTS:
         raise not_found("part", _LISTING)
-    return _serve_bytes(_write_json(entry, parts[part]), part, "json")
+    # It may be large, and others must not wait for it.
+    content = await asyncio.to_thread(_write_part, entry, part)
+    return _serve_bytes(content, part, "json")
 
 
 def _serve_bytes(content: bytes, name: str, suffix: str = "bin") -> Response:
@@ -67,6 +74,5 @@ def _read_bytes(block: Block) -> bytes:
     return str(text).encode("utf-8", "replace")
 
 
-def _write_json(entry: Entry, value: Any) -> bytes:
-    text = dump_json(value, MAX_WRAPPED, ensure_ascii=False, default=str)
-    return str(clean_text(text)).encode()
+def _write_part(entry: Entry, part: str) -> bytes:
+    return str(clean_text(write_json(_PARTS[part](entry)))).encode()

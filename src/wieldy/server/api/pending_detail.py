@@ -1,5 +1,6 @@
 """What a person has to know to decide on a call that waits."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
@@ -94,17 +95,23 @@ async def describe_pending(
 ) -> PendingDetail:
     """A waiting call in full."""
     tool = asked.box.find_tool(parked.tool)
-    return PendingDetail(
-        **_brief_facts(parked, whole),
-        description=None if tool is None else tool.description,
-        input_schema=None if tool is None else tool.input_schema,
-        traits={} if tool is None else dict(tool.traits),
-        tool_changed=tool is None or tool.fingerprint != parked.fingerprint,
-        rule=await _find_rule(asked, parked),
-        lock=None if tool is None else describe_lock(asked, tool),
-        questions=_read_questions(parked),
-        origin=await _find_origin(asked, parked, tool),
-        decidable=decidable,
+    now = await _find_rule(asked, parked)
+    origin = await _find_origin(asked, parked, tool)
+    lock = None if tool is None else describe_lock(asked, tool)
+    # Arguments may be large, and others must not wait for them.
+    return await asyncio.to_thread(
+        lambda: PendingDetail(
+            **_brief_facts(parked, whole),
+            description=None if tool is None else tool.description,
+            input_schema=None if tool is None else tool.input_schema,
+            traits={} if tool is None else dict(tool.traits),
+            tool_changed=tool is None or tool.fingerprint != parked.fingerprint,
+            rule=now,
+            lock=lock,
+            questions=_read_questions(parked),
+            origin=origin,
+            decidable=decidable,
+        )
     )
 
 
@@ -138,9 +145,9 @@ async def _find_origin(asked: Asked, parked: Parked, tool: Tool | None) -> CallO
 
 
 def _read_questions(parked: Parked) -> list[AskedQuestion]:
-    requests = parked.to_dict()["requests"]
-    if not isinstance(requests, Mapping):
+    if not isinstance(parked.requests, Mapping) or parked.waits_for:
         return []
+    requests = parked.to_dict()["requests"]
     return [_read_question(name, request) for name, request in requests.items()]
 
 

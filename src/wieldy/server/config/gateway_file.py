@@ -57,6 +57,9 @@ class ListenTable(FileTable):
     max_sessions: int = Field(
         default=1000, ge=1, description="Open sessions of the older protocol."
     )
+    max_values: int = Field(
+        default=50_000, ge=1, description="Values that the JSON of one request may have."
+    )
     grace: Finite = Field(
         default=30.0, ge=0, description="Seconds that running calls have at the end."
     )

@@ -1,0 +1,46 @@
+"""Count the values in JSON before anybody reads it, because each of them costs time later."""
+
+import asyncio
+import re
+
+# So many values are read, judged, stored and shown to a person without others noticing.
+MAX_VALUES = 50_000
+_CHUNK = 16_384
+# The next quote, with everything before it; a sign after a backslash is not looked at.
+_STRING_END = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BEGIN_VALUES = (b",", b"[", b"{")
+
+
+async def has_more_values(body: bytes | bytearray, most: int) -> bool:
+    """Whether a JSON text has more values than this; each key counts with its value.
+
+    An empty list or object counts as two. What is not JSON is counted by the signs of JSON in it.
+    """
+    # Signs in strings count here as well, so a text with few of them needs no closer look.
+    if _count_signs(body) < most:
+        return False
+    # UTF-8 is the only encoding of JSON without this byte; in others strings can't be told apart.
+    return b"\0" in body or await asyncio.to_thread(_has_more, body, most)
+
+
+def _has_more(body: bytes | bytearray, most: int) -> bool:
+    values, strings, place = 1, 0, 0
+    while place < len(body):
+        quote = body.find(b'"', place, place + _CHUNK)
+        end = min(place + _CHUNK, len(body)) if quote < 0 else quote
+        values += _count_signs(body, place, end)
+        # A value has one string, and another one if it has a key.
+        if values > most or strings > 2 * most:
+            return True
+        closed = None if quote < 0 else _STRING_END.match(body, quote + 1)
+        if quote >= 0 and closed is None:
+            # A string that does not end is not JSON, and whoever reads it says so.
+            return False
+        place = end if closed is None else closed.end()
+        strings += 1
+    return False
+
+
+def _count_signs(body: bytes | bytearray, start: int = 0, end: int | None = None) -> int:
+    """How many values begin in this part of a text, after the first, if no string is in it."""
+    return sum(body.count(sign, start, end) for sign in _BEGIN_VALUES)
