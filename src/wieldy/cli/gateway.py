@@ -1,5 +1,6 @@
 """Make a toolbox and its views as a gateway's file says."""
 
+import asyncio
 import fnmatch
 import re
 from collections.abc import Sequence
@@ -32,21 +33,27 @@ _ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers",
 
 
 async def load_gateway(
-    file: GatewayFile, folder: Path, people: "CallerSources | None" = None
+    file: GatewayFile, folder: Path, people: "CallerSources | None" = None, *, connect: bool = True
 ) -> LoadedSources:
     """The tools of a gateway, in a toolbox with its store and mode, still without its rules.
 
     Paths in the file are relative to its folder. A server that can't be reached is reported, and
-    the others are served.
+    the others are served. Without `connect`, its servers are still to be connected.
     """
     box = make_gateway_box(file, folder)
     paths = [_place_source(source.path, folder) for source in file.sources]
     try:
         found = await load_sources(paths, Own(), base=box)
-        for name, server in file.servers.items():
-            await add_server(found, name, server, folder, people)
-    except BaseException:
+        if not connect:
+            return found
+        # All at once: one that does not answer holds up no other.
+        async with asyncio.TaskGroup() as connecting:
+            for name in file.servers:
+                connecting.create_task(add_server(found, name, file, folder, people))
+    except BaseException as error:
         await box.close()
+        if isinstance(error, BaseExceptionGroup):
+            raise error.exceptions[0] from None
         raise
     return found
 
@@ -115,17 +122,19 @@ def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
 async def add_server(
     found: LoadedSources,
     name: str,
-    server: ServerTable,
+    file: GatewayFile,
     folder: Path,
     people: "CallerSources | None" = None,
     again: bool = False,
 ) -> bool:
     """Connect to a server and take in its tools; one that can't be reached is reported.
 
+    Names and order are as in the file, whichever server answers first.
+
     Args:
         found: The tools, in their toolbox.
         name: The name of the server.
-        server: What the file says about it.
+        file: What the file says, about this server and about others.
         folder: The folder of the file.
         people: The servers that everybody reaches as themselves.
         again: Whether this is another try, of which it was said before that it failed.
@@ -133,9 +142,8 @@ async def add_server(
     Returns:
         Whether it is connected.
     """
+    server, box = file.servers[name], found.toolbox
     entry = _make_entry(server, folder)
-    before = set(found.box.names)
-    box = found.toolbox
     try:
         # The SDK is an extra, and slow to import.
         from wieldy.mcp import Patience, pass_to_client  # noqa: PLC0415
@@ -162,7 +170,13 @@ async def add_server(
             screen.fail(failure)
         return False
     found.failed = [each for each in found.failed if each.source != f"servers.{name}"]
-    found.note(f"servers.{name}", before)
+    if name in box.mcp:
+        box.mcp.put_in_place(name, list(file.servers))
+    for each in file.servers:
+        if each in box.mcp:
+            names = [tool.name for tool in box.mcp[each].tools]
+            found.origins |= dict.fromkeys(names, f"servers.{each}")
+            found.given.update(names)
     return True
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from wieldy.server.caller_sources import CallerSources
 
 _PAUSE = 1.0
+# So long calls wait for servers at the start; who takes longer comes later.
+_FIRST_SECONDS = 10.0
 _log = logging.getLogger("wieldy")
 # These can't be changed while the gateway is served.
 _NEED_RESTART = (
@@ -57,6 +60,7 @@ class LiveGateway:
         callers: What named callers may do and see, changed in place.
         people: The servers that everybody reaches as themselves, and what is known of callers.
         webhooks: Who is told what happens, changed in place.
+        started: Whether each server has answered, can't be reached, or had its first seconds.
     """
 
     def __init__(
@@ -75,17 +79,27 @@ class LiveGateway:
         found.offer = people.screen(found.offer)
         self.views: dict[str, View] = make_views(file, found.offer)
         self.path = path
+        self.started = False
+        self._told: list[Callable[[], None]] = []
         self.webhooks = Webhooks(found.toolbox, make_webhooks(file.webhooks))
         self._rules: list[Rule] = add_rules(file, found.toolbox)
         self._limits = read_limits(file)
         limits = found.toolbox.call_limits
         limits.replace([*limits, *self._limits])
-        self._keeper = ServerKeeper(found.toolbox.mcp, self._connect_again)
+        self._keeper = ServerKeeper(found.toolbox.mcp, self._connect)
         self._seen = _read_marks(path)
+        self._tried: set[str] = set()
 
     @classmethod
-    async def open(cls, path: Path, locked: bool = True) -> "LiveGateway":
-        """Read a file and load what it names; without `locked`, its lock holds back nothing."""
+    async def open(cls, path: Path, locked: bool = True, *, connect: bool = True) -> "LiveGateway":
+        """Read a file and load what it names.
+
+        Args:
+            path: The file.
+            locked: Whether its lock holds back what has changed.
+            connect: Whether to wait until each server has answered or can't be reached. Otherwise
+                `watch` connects to them.
+        """
         marks_before = _read_marks(path)
         file = read_gateway(path)
         if not locked:
@@ -94,9 +108,12 @@ class LiveGateway:
         make_webhooks(file.webhooks)
         callers = dict(file.callers)
         people = import_extra("wieldy.server.caller_sources", "CallerSources", "server")(callers)
-        found = await load_gateway(file, path.parent.absolute(), people)
+        found = await load_gateway(file, path.parent.absolute(), people, connect=connect)
         gateway = cls(path, file, found, callers, people)
         gateway._seen = marks_before
+        if connect or not gateway._enabled():
+            gateway.started = True
+            gateway._tried.update(file.servers)
         return gateway
 
     async def watch(self) -> None:
@@ -104,24 +121,47 @@ class LiveGateway:
 
         Servers that can't be reached are tried again meanwhile.
         """
+        starting = asyncio.create_task(self._begin(() if self.started else self._enabled()))
         try:
+            # The first attempts come before any others.
+            await asyncio.sleep(0)
             while True:
-                servers = self.file.servers
-                self._keeper.look([name for name in servers if not servers[name].disabled])
+                self._keeper.look(self._enabled())
                 await asyncio.sleep(_PAUSE)
                 marks = _read_marks(self.path)
                 if marks is not None and marks != self._seen:
                     self._seen = marks
                     await self.reload()
         finally:
+            starting.cancel()
             await self._keeper.close()
 
-    async def _connect_again(self, name: str) -> bool:
-        """Try to connect a server that could not be reached."""
-        server = self.file.servers[name]
-        folder = self.path.parent.absolute()
-        connected = await add_server(self.found, name, server, folder, self.people, again=True)
-        if connected:
+    async def _begin(self, names: Collection[str]) -> None:
+        """Connect to servers, and wait for them for their first seconds."""
+        self._tried.difference_update(names)
+        attempts = self._keeper.begin(names)
+        if attempts:
+            await asyncio.wait(attempts, timeout=_FIRST_SECONDS)
+        self.started = True
+        while self._told:
+            self._told.pop()()
+
+    def when_started(self, told: Callable[[], None]) -> None:
+        """Call a function as soon as it has started."""
+        if self.started:
+            told()
+        else:
+            self._told.append(told)
+
+    def _enabled(self) -> list[str]:
+        return [name for name, server in self.file.servers.items() if not server.disabled]
+
+    async def _connect(self, name: str) -> bool:
+        """Try to connect a server; a failure is reported once."""
+        folder, again = self.path.parent.absolute(), name in self._tried
+        self._tried.add(name)
+        connected = await add_server(self.found, name, self.file, folder, self.people, again)
+        if connected and self.started:
             screen.say(f"The server {name} was connected.")
         return connected
 
@@ -176,9 +216,7 @@ class LiveGateway:
             await self.webhooks.use(webhooks)
             done.append("The webhooks have changed.")
         done += [said for said in await asyncio.gather(*closing) if said is not None]
-        for name in changed:
-            if await add_server(self.found, name, file.servers[name], folder, self.people):
-                done.append(f"The server {name} was connected.")
+        await self._begin([name for name in changed if not file.servers[name].disabled])
         later = [name for name in _NEED_RESTART if getattr(before, name) != getattr(file, name)]
         if later:
             done.append(f"Changed, but in force only after a restart: {', '.join(later)}.")

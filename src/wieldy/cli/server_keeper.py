@@ -1,10 +1,10 @@
-"""Try again to connect the servers of a gateway that could not be reached, or that have ended."""
+"""Connect the servers of a gateway, and those again that can't be reached or have ended."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _log = logging.getLogger("wieldy")
 # Connects a server that was never added; whether that has worked.
-Connect = Callable[[str], Awaitable[bool]]
+Connect = Callable[[str], Coroutine[Any, Any, bool]]
 
 
 class ServerKeeper:
@@ -31,15 +31,21 @@ class ServerKeeper:
     def __init__(self, servers: "Mapping[str, Server]", connect: Connect) -> None:
         self._servers = servers
         self._connect = connect
-        self._trying: dict[str, asyncio.Task[None]] = {}
+        self._trying: dict[str, asyncio.Task[Any]] = {}
 
     def look(self, names: list[str]) -> None:
         """Begin to connect those of these servers that are not connected."""
         for name in names:
             if name not in self._trying and not self._is_there(name):
-                task = asyncio.create_task(self._try(name), name=name)
-                self._trying[name] = task
-                task.add_done_callback(self._forget)
+                self._keep(name, asyncio.create_task(self._try(name)))
+
+    def begin(self, names: Iterable[str]) -> "list[asyncio.Task[Any]]":
+        """Connect to servers for the first time, all at once; gives the attempts."""
+        attempts: list[asyncio.Task[Any]] = []
+        for name in names:
+            attempts.append(asyncio.create_task(self._connect(name)))
+            self._keep(name, attempts[-1])
+        return attempts
 
     async def leave_alone(self, name: str) -> None:
         """Stop trying to connect a server."""
@@ -53,7 +59,12 @@ class ServerKeeper:
         for name in list(self._trying):
             await self.leave_alone(name)
 
-    def _forget(self, task: "asyncio.Task[None]") -> None:
+    def _keep(self, name: str, task: "asyncio.Task[Any]") -> None:
+        task.set_name(name)
+        self._trying[name] = task
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._trying.pop(task.get_name(), None)
         if not task.cancelled() and task.exception() is not None:
             _log.error("%s can't be tried again", task.get_name(), exc_info=task.exception())

@@ -33,7 +33,7 @@ def run_gateway(path: Path) -> int:
     def work(runner: asyncio.Runner) -> int:
         for failure in _find_bad_files(read_gateway(path), path.parent):
             raise ServeError(str(failure))
-        gateway = runner.run(LiveGateway.open(path))
+        gateway = runner.run(LiveGateway.open(path, connect=False))
         try:
             _listen_http(runner, gateway)
         finally:
@@ -137,8 +137,10 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         views=gateway.views,
         trusted_proxies=listen.trusted_proxies,
         certificate=None if tls is None else _place_certificate(tls, gateway.path.parent),
-        ready=lambda url: explain_serving(found, url, people, None),
+        started=lambda: gateway.started,
+        ready=lambda url: _tell_address(gateway, people, url),
     )
+
     try:
         runner.run(keep_runs(found, people.watching(_watch_file(gateway, serving))))
     except (OSError, OverflowError) as error:
@@ -146,6 +148,12 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
             f"Can't listen on {listen.host} port {listen.port}: {error}. "
             "Choose another port below [listen]."
         ) from error
+
+
+def _tell_address(gateway: LiveGateway, people: TerminalPeople, url: str) -> None:
+    if not gateway.started:
+        screen.say(f"Listening at {url} while the servers are being connected.")
+    gateway.when_started(lambda: explain_serving(gateway.found, url, people, None))
 
 
 def _find_known(gateway: LiveGateway) -> list[Any]:
@@ -224,3 +232,4 @@ async def _watch_file(gateway: LiveGateway, serving: Coroutine[Any, Any, None]) 
         await serving
     finally:
         watching.cancel()
+        await asyncio.wait((watching,))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,19 @@ class Servers(Mapping[str, Server]):
         await server.close()
         self._announce(server, "resources", None)
         self._announce(server, "prompts", None)
+
+    def put_in_place(self, name: str, order: Sequence[str]) -> None:
+        """Put a server that was just added where it is in this order, and its tools with it.
+
+        The tools of those behind it are added once more, so that their names follow from the
+        order too, not from which server was there first.
+        """
+        known = [self._servers[each] for each in order if each in self._servers]
+        self._put_in_order(known)
+        added = known[known.index(self._servers[name]) :]
+        if any(server.tools for server in added[1:]):
+            for put_back in [server.take_out_tools() for server in added]:
+                put_back()
 
     def note_failure(self, name: str, error: WieldyError) -> None:
         """Keep the reason why a server could not be added, until it is."""

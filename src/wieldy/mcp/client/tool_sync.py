@@ -118,6 +118,21 @@ class Shelf:
             if self._open and self._home() is not None:
                 self._put_tools(listed)
 
+    def take_out_all(self) -> Callable[[], None]:
+        """Remove all tools for a moment; gives what puts them back, under names anew."""
+        with self._lock:
+            before = [definition for definition, _ in self._kept.values()]
+            for name in list(self._kept):
+                self._take_out(name)
+
+        def put_back() -> None:
+            with self._lock:
+                for definition in before if self._open else ():
+                    if definition.name not in self._kept:
+                        self._place_tool(definition)
+
+        return put_back
+
     def clear(self) -> None:
         """Remove all tools permanently."""
         with self._lock:

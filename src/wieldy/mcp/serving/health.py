@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -26,10 +26,13 @@ _SEE_ALL: tuple[Role, ...] = ("approve", "administer")
 
 
 class Health:
-    """Alive while it answers; ready while it accepts calls and the store is reachable."""
+    """Alive while it answers; ready while it has started, takes calls and reaches its store."""
 
-    def __init__(self, server: BoxServer, access: Access) -> None:
+    def __init__(
+        self, server: BoxServer, access: Access, started: Callable[[], bool] | None = None
+    ) -> None:
         self._server = server
+        self._started = started or (lambda: True)
         self._access = access
         self._store: tuple[float, bool] = (-_FRESH, True)
 
@@ -49,12 +52,17 @@ class Health:
         store = await self._store_ok()
         upstreams = upstream_health(self._server.box)
         closing = self._server.traffic.closing
-        ready = store and not closing
+        starting = not self._started()
+        ready = store and not closing and not starting
         # If one upstream server is gone, its tools are missing, but all others still work.
         served = "ok" if all(upstreams.values()) else "degraded"
         facts: dict[str, Any] = {"status": served if ready else "unavailable"}
         if self._is_known(request):
-            facts |= {"draining": closing, "store": _store_word(self._server.box, store)}
+            facts |= {
+                "draining": closing,
+                "starting": starting,
+                "store": _store_word(self._server.box, store),
+            }
             if _sees_others():
                 facts |= {"running": self._server.traffic.running, "upstreams": upstreams}
         return JSONResponse(facts, 200 if ready else 503)

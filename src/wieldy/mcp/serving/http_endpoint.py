@@ -49,6 +49,8 @@ class WebOptions(ServerOptions, total=False):
     Without any of these, anybody on this machine may call and read, and nobody decides but those
     whom `deciders` know, which are identifiers too. By default these are the tokens and sessions
     of the box's store.
+
+    `started` is asked whether all tools are there; until they are, `/ready` answers with 503.
     """
 
     hosts: Sequence[str]
@@ -62,6 +64,7 @@ class WebOptions(ServerOptions, total=False):
     stored_tokens: bool
     identifiers: Sequence[Identifier]
     deciders: Sequence[Identifier]
+    started: Callable[[], bool]
 
 
 class HttpEndpoint:
@@ -95,7 +98,7 @@ class HttpEndpoint:
         self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
         self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
-        health = Health(self.server, self.access)
+        health = Health(self.server, self.access, options.get("started"))
         described = [_serve_metadata(each) for each in self.access.metadata]
         self.routes = [Route(PATH, self), *health.routes, *described]
         self.access.open_paths |= {*open_paths}
