@@ -160,7 +160,7 @@ def _composed(parts: _Parts, options: AppOptions) -> Starlette:
     if api.routes:
         endpoint.access.is_public = is_console_path
         sign_ins = _find_sign_ins(endpoint, options)
-        routes += [*SignInDesk(sign_ins).routes, *console_routes()]
+        routes += [*SignInDesk(sign_ins, endpoint.access.wrong_tokens).routes, *console_routes()]
     return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)
 
 

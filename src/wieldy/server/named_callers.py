@@ -10,6 +10,7 @@ from wieldy.mcp.serving.callers import (
     Identity,
     OAuthIdentifier,
     SessionIdentifier,
+    SessionMemory,
 )
 from wieldy.store.access_tokens import ISSUED
 
@@ -35,6 +36,8 @@ class NamedCallers:
         if isinstance(identifier, SessionIdentifier):
             # Only identifiers with sessions have this method: nobody else is offered to sign in.
             self.identify_session = self._identify_session
+        if isinstance(identifier, SessionMemory):
+            self.had_session = identifier.had_session
 
     async def identify(self, token: str) -> Identity | None:
         """Find the owner of a token; None if it is not known here."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import os
@@ -272,6 +273,7 @@ def test_health_is_for_everybody_and_tells_more_to_those_who_may_know(guarded: s
     assert httpx2.get(health, headers=alice).json() == {
         "status": "ok",
         "draining": False,
+        "starting": False,
         "running": 0,
         "store": "none",
         "upstreams": {},
@@ -400,6 +402,32 @@ async def test_a_connection_that_never_asks_is_closed() -> None:
         # The second request never ends its head.
         await reader.read()
         writer.close()
+
+
+async def test_a_body_with_two_lengths_is_refused_and_its_connection_closed() -> None:
+    with served(make_box()) as url:
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+        writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + head)
+        said = await reader.read()
+        writer.close()
+    assert said.startswith(b"HTTP/1.1 400")
+    assert said.count(b"HTTP/1.1") == 1
+    assert b"connection: close" in said.lower()
+
+
+async def test_a_connection_is_kept_between_requests_for_longer_than_proxies_keep_it() -> None:
+    with served(make_box()) as url:
+        async with httpx2.AsyncClient() as http:
+            await http.get(url.replace("/mcp", "/health/live"))
+            [kept] = [each for each in gc.get_objects() if type(each) is Patient]
+            assert kept.timeout_keep_alive == 75
+            # When it looks for clients that do nothing, this one is left alone.
+            kept.loop.call_soon_threadsafe(kept._check_idle)
+            kept.loop.call_soon_threadsafe(kept._check_idle)
+            assert (await http.get(url.replace("/mcp", "/health/live"))).status_code == 200
+            assert not kept.transport.is_closing()
 
 
 @pytest.mark.parametrize("pieces", [1, 200])

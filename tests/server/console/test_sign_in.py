@@ -14,6 +14,7 @@ from tests.server.test_app import LISTING, MODERN, http
 from wieldy import Toolbox
 from wieldy.core.choices import Role
 from wieldy.mcp.serving.callers import Identity, KeptTokens
+from wieldy.mcp.serving.wrong_tokens import MOST_WRONG
 from wieldy.server import app
 from wieldy.server.config.gateway_file import CallerTable
 from wieldy.server.named_callers import NamedCallers
@@ -192,7 +193,7 @@ async def test_a_link_used_twice_or_changed_does_not_sign_in(tmp_path: Path) -> 
         for body in bodies:
             answer = await at.client.post("/sign-in", json=body, headers=OWN)
             assert answer.status_code == 422
-        for content in (b"", b"{", b"\xff", b"[" * 100_000):
+        for content in (b"", b"{", b"\xff", b"[" * 40_000):
             headers = {**OWN, "Content-Type": "application/json"}
             answer = await at.client.post("/sign-in", content=content, headers=headers)
             assert answer.status_code == 422
@@ -373,3 +374,27 @@ async def test_where_no_token_is_needed_a_session_that_has_ended_is_nobody(tmp_p
     assert (over["name"], over["roles"], over["reads_all"]) == (None, ["call"], True)
     assert (signed.status_code, known["name"], known["roles"]) == (200, "ann", ["approve"])
     assert foreign == 403
+
+
+async def test_guessed_links_are_limited_like_tokens(tmp_path: Path) -> None:
+    async with office(tmp_path) as there:
+        good = await there.make_link("ann", "approve")
+        tried = [(await there.sign_in(f"guess-{n}")).status_code for n in range(MOST_WRONG + 2)]
+        assert (tried.count(403), tried[-2:]) == (MOST_WRONG, [429, 429])
+        refused = await there.sign_in(good)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_tries")
+
+
+async def test_the_store_knows_a_session_that_has_ended_from_one_that_never_was(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path) as there:
+        sign_ins = there.box.store.sign_ins
+        begun = await sign_ins.use_link(await there.make_link("ann", "approve"))
+        assert begun is not None
+        soon = 1e-6
+        link = await there.make_link("ann")
+        assert await sign_ins.use_link(link, seconds=soon) is None, "it ends at once"
+        await sign_ins.use_link(await there.make_link("ann"))
+        assert await sign_ins.had_session(begun.key)
+        assert not await sign_ins.had_session("wieldy_session_guess")

@@ -2,13 +2,19 @@
 
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil
 from urllib.parse import urlsplit
 
 from wieldy.core.errors import WieldyError
 
-from .callers import Identifier, Identity, OAuthIdentifier, SessionIdentifier, read_bearer
-from .cookie_sessions import SESSION_OVER, identify_session
+from .callers import (
+    Identifier,
+    Identity,
+    OAuthIdentifier,
+    SessionIdentifier,
+    SessionMemory,
+    read_bearer,
+)
+from .cookie_sessions import SESSION_OVER, identify_session, read_session_key
 from .refusals import Refusal
 from .wrong_tokens import WrongTokens
 
@@ -54,7 +60,7 @@ class Access:
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
-        self._wrong_tokens = wrong_tokens or WrongTokens()
+        self.wrong_tokens = wrong_tokens or WrongTokens()
 
     @property
     def uses_tokens(self) -> bool:
@@ -98,7 +104,7 @@ class Access:
             return None
         sent = [value for name, value in headers if name == b"authorization"]
         if not sent and self._session_keepers and path.startswith(_FOR_SESSIONS):
-            found = await identify_session(self._session_keepers, headers, method)
+            found = await self._identify_session(headers, method, peer)
             # Where anybody reads, a browser whose session has ended is nobody in particular.
             if found is not None and not (self._is_open and found is SESSION_OVER):
                 return found
@@ -107,23 +113,44 @@ class Access:
             return None
         if token is None:
             return Refusal(401, "A bearer token is needed.")
-        wait = self._wrong_tokens.find_wait(peer, token)
-        if wait:
-            seconds = ceil(wait)
-            return Refusal(429, f"Too many wrong tokens came from here. Try again in {seconds} s.")
-        return await self._identify_token(token, peer)
+        refused = self.wrong_tokens.refuse(peer, token)
+        return refused or await self._identify_token(token, peer)
+
+    async def _identify_session(
+        self, headers: Iterable[tuple[bytes, bytes]], method: str, peer: str | None
+    ) -> Identity | Refusal | None:
+        key = read_session_key(headers)
+        refused = None if key is None else self.wrong_tokens.refuse(peer, key)
+        if key is None or refused is not None:
+            return refused
+        found = await identify_session(self._session_keepers, headers, method)
+        if isinstance(found, Identity):
+            self.wrong_tokens.note_right(key)
+        elif found is SESSION_OVER and not await self._had_session(key):
+            self.wrong_tokens.note_wrong(peer, key)
+        return found
+
+    async def _had_session(self, key: str) -> bool:
+        """Whether a session has ended, which is not guessed then."""
+        if self.wrong_tokens.was_right(key):
+            return True
+        try:
+            kept = [each for each in self._session_keepers if isinstance(each, SessionMemory)]
+            return any([await each.had_session(key) for each in kept])
+        except WieldyError:
+            return True
 
     async def _identify_token(self, token: str, peer: str | None) -> Identity | Refusal:
         try:
             for each in self._identifiers:
                 identity = await each.identify(token)
                 if identity is not None:
-                    self._wrong_tokens.note_right(token)
+                    self.wrong_tokens.note_right(token)
                     return identity
         except WieldyError:
             # The store or an issuer does not answer. Nobody comes in whose token can't be checked.
             return Refusal(503, "The token can't be checked now. Try again.")
-        self._wrong_tokens.note_wrong(peer, token)
+        self.wrong_tokens.note_wrong(peer, token)
         return Refusal(401, "A bearer token is needed, and this one is not valid.")
 
     @property
@@ -167,5 +194,10 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local_peer(peer: str | None) -> bool:
-    """Whether the client is on this machine; a Unix socket has no address."""
-    return not peer or is_loopback(peer.removeprefix("::ffff:"))
+    """Whether the client is on this machine; a Unix socket has no address.
+
+    A proxy may pass on what its client has written, so a name such as localhost is no address.
+    """
+    if peer is None:
+        return True
+    return peer != "localhost" and is_loopback(peer.removeprefix("::ffff:"))

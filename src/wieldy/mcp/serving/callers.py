@@ -63,6 +63,14 @@ class SessionIdentifier(Protocol):
 
 
 @runtime_checkable
+class SessionMemory(Protocol):
+    """Knows sessions in browsers that have ended."""
+
+    async def had_session(self, key: str) -> bool:
+        """Whether there was a session of this key, so that whoever sends it guesses nothing."""
+
+
+@runtime_checkable
 class OAuthIdentifier(Protocol):
     """A verifier of the tokens of an OAuth issuer, which tells clients where to get one."""
 
@@ -205,6 +213,10 @@ class KeptTokens:
         """The owner of a session in a browser, with the roles that their token has now."""
         found = await self._store.sign_ins.find_session(key)
         return None if found is None else _identity_of(found)
+
+    async def had_session(self, key: str) -> bool:
+        """Whether there was a session of this key in the last weeks."""
+        return await self._store.sign_ins.had_session(key)
 
 
 def _identity_of(token: "StoredToken") -> Identity:

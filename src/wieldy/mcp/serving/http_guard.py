@@ -24,6 +24,7 @@ _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _SIGNING = frozenset(("/sign-in", "/sign-out"))
 # The API's form of each refusal: a code that stays the same, and the next step.
 _CODES = {
+    400: ("two_lengths", "Send a body with one of these headers."),
     401: ("no_token", "Send `Authorization: Bearer TOKEN`; whoever runs the server has tokens."),
     403: ("not_from_there", "Call from an address and an origin that the server expects."),
     408: ("too_slow", "Send the body faster."),
@@ -57,7 +58,9 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer with the reason why it is refused."""
-        refused = None if scope["type"] == "lifespan" else await self._admit(scope)
+        refused = None if scope["type"] == "lifespan" else _find_bad_length(scope)
+        if refused is None and scope["type"] != "lifespan":
+            refused = await self._admit(scope)
         if refused is None and scope["type"] == "http":
             refused, whole = await self._read_body(scope, receive)
             if whole is None:
@@ -136,6 +139,14 @@ class Guard:
         return None, _replay(message, receive)
 
 
+def _find_bad_length(scope: Scope) -> Refusal | None:
+    """Refuse a body with two lengths: a proxy may believe the other one."""
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        return Refusal(400, "Content-Length and Transfer-Encoding can't be sent together.")
+    return None
+
+
 def _replay(first: Message, receive: Receive) -> Receive:
     waiting = [first]
 
@@ -152,8 +163,8 @@ def answer_refusal(refusal: Refusal, challenge: str, path: str = "") -> Response
         headers["www-authenticate"] = challenge
     if refusal.status == 429:
         headers["retry-after"] = str(ceil(WINDOW_SECONDS))
-    if refusal.status in (408, 413):
-        # The rest of the body is not read.
+    if refusal.status in (400, 408, 413):
+        # The rest of the body is not read, or its end is not known.
         headers["connection"] = "close"
     told: object = refusal.message
     if path.startswith("/api/") or path in _SIGNING:

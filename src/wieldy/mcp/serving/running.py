@@ -34,6 +34,8 @@ from .stdin_lines import Lines
 
 GRACE = 30.0
 _CLOSING = 2
+# Longer than clients and proxies keep a connection: one that we close may carry a request by then.
+_KEEP_ALIVE = 75
 _MOST = 1000
 _WRITING = 0.2
 Ready = Callable[[str], None]
@@ -134,6 +136,7 @@ async def serve_application(
         limit_concurrency=_MOST,
         lifespan="on",
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=_CLOSING,
         ssl_certfile=chain,
         ssl_keyfile=key,

@@ -10,8 +10,9 @@ _SECONDS = 30.0
 class Patient(H11Protocol):
     """Uvicorn's connection, closed when its client does nothing for a while.
 
-    Uvicorn itself waits forever for the rest of a request's headers, and forever for a client
-    that does not read, with the whole answer in memory.
+    Between two requests Uvicorn closes it, after a longer time. Uvicorn itself waits forever for
+    the rest of a request's headers, and forever for a client that does not read, with the whole
+    answer in memory.
     """
 
     _last: RequestResponseCycle | None = None
@@ -30,7 +31,8 @@ class Patient(H11Protocol):
 
     def _check_idle(self) -> None:
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is self._last and (cycle is None or cycle.response_complete):
+        is_between = self.timeout_keep_alive_task is not None
+        if cycle is self._last and not is_between and (cycle is None or cycle.response_complete):
             self.transport.close()
             return
         unread = self.transport.get_write_buffer_size()

@@ -1,11 +1,13 @@
-"""Count the wrong tokens of each address, so that a flood of them does not reach the store."""
+"""Count the wrong tokens, links and sessions of each address, so that nobody guesses one."""
 
 import time
 from collections import OrderedDict
+from math import ceil
 
 from wieldy.core.limits.call_counters import CallCounter
 
 from .callers import digest_token
+from .refusals import Refusal
 
 MOST_WRONG, WINDOW_SECONDS = 600, 60.0
 _MOST_RIGHT = 10_000
@@ -26,10 +28,20 @@ class WrongTokens:
         self._counter = CallCounter(most, seconds, None)
         self._right: OrderedDict[bytes, None] = OrderedDict()
 
+    def refuse(self, peer: str | None, token: str) -> Refusal | None:
+        """The refusal of a token that is not looked at now; None if it is."""
+        wait = self.find_wait(peer, token)
+        said = f"Too many wrong tokens came from here. Try again in {ceil(wait)} s."
+        return Refusal(429, said) if wait else None
+
+    def was_right(self, token: str) -> bool:
+        """Whether a token was right before."""
+        return digest_token(token) in self._right
+
     def find_wait(self, peer: str | None, token: str) -> float:
         """How many seconds pass until a token is looked at; 0 if it is looked at now."""
         wait = self._counter.wait_for_start(peer, time.monotonic())
-        return 0.0 if wait and digest_token(token) in self._right else wait
+        return 0.0 if wait and self.was_right(token) else wait
 
     def note_wrong(self, peer: str | None, token: str) -> None:
         """Count a wrong token, which may have been right before."""

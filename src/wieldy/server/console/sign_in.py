@@ -14,6 +14,8 @@ from wieldy.mcp.serving.cookie_sessions import (
     name_cookie,
     read_session_key,
 )
+from wieldy.mcp.serving.http_guard import peer_address
+from wieldy.mcp.serving.wrong_tokens import WrongTokens
 from wieldy.server.api.api_operations import write_answer
 from wieldy.server.api.api_problems import Problem
 from wieldy.store.access.sign_ins import SESSION_SECONDS
@@ -29,8 +31,9 @@ _ASK = "Ask whoever runs the gateway for another one."
 class SignInDesk:
     """Begins and ends the sessions of browsers."""
 
-    def __init__(self, sign_ins: Sequence[LinkTaker]) -> None:
+    def __init__(self, sign_ins: Sequence[LinkTaker], wrong_links: WrongTokens) -> None:
         self._sign_ins = sign_ins
+        self._wrong_links = wrong_links
         self.routes = [
             Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
@@ -47,8 +50,13 @@ class SignInDesk:
         if not self._sign_ins:
             hint = "Serve a toolbox with a store, or start the server at a terminal."
             raise Problem(409, "no_sign_in", "Nobody signs in here by a link.", hint)
-        begun = await self._use_link(await _read_key(request))
+        key, peer = await _read_key(request), peer_address(request.scope)
+        refused = self._wrong_links.refuse(peer, key)
+        if refused is not None:
+            raise Problem(429, "too_many_tries", refused.message, _ASK)
+        begun = await self._use_link(key)
         if begun is None:
+            self._wrong_links.note_wrong(peer, key)
             raise Problem(403, "bad_link", "The link was used, or no longer works.", _ASK)
         # The session that this browser had before ends.
         await self._end_current(request)

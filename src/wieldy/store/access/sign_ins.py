@@ -5,7 +5,7 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, or_, select
+from sqlalchemy import Connection, delete, insert, select
 
 from wieldy.core.errors import NotKept
 from wieldy.store.access_tokens import StoredToken
@@ -15,6 +15,7 @@ from wieldy.store.store_access import StoreAccess
 LINK_SECONDS = 600.0
 LONGEST_LINK = 86_400.0
 SESSION_SECONDS = 12 * 3600.0
+_REMEMBERED_SECONDS = 30 * 86_400.0
 _RANDOM_BYTES = 32
 _LINK_PREFIX = "wieldy_link_"
 _SESSION_PREFIX = "wieldy_session_"
@@ -120,6 +121,17 @@ class SignIns:
         row = await self._store.read(lambda connection: _find_row(connection, key, "session"))
         return None if row is None else StoredToken(row)
 
+    async def had_session(self, key: str) -> bool:
+        """Whether there is or was a session of this key; ended ones are known for a month.
+
+        Args:
+            key: The key of the session, as it came with a request.
+        """
+        own = (_OF_A_SIGN_IN.digest == _digest_key(key), _OF_A_SIGN_IN.kind == "session")
+        query = select(sign_ins.c.digest).where(*own)
+        row = await self._store.read(lambda connection: connection.execute(query).first())
+        return row is not None
+
     async def end_session(self, key: str) -> None:
         """End a session; one that has ended already stays so.
 
@@ -157,9 +169,8 @@ def _put_row(
 
 
 def _forget_old(connection: Connection) -> None:
-    """Remove what no longer works: expired rows, and those of tokens that are gone."""
-    there = select(access_tokens.c.digest).where(access_tokens.c.revoked_at.is_(None))
-    over = or_(_OF_A_SIGN_IN.expires_at <= time.time(), _OF_A_SIGN_IN.token.not_in(there))
+    """Remove what has not worked for a while; until then its owner is told from somebody else."""
+    over = _OF_A_SIGN_IN.expires_at <= time.time() - _REMEMBERED_SECONDS
     connection.execute(delete(sign_ins).where(over))
 
 
