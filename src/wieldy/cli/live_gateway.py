@@ -103,7 +103,7 @@ class LiveGateway:
         marks_before = _read_marks(path)
         file = read_gateway(path)
         if not locked:
-            file = file.model_copy(update={"lock": None})
+            file = file.model_copy(update={"lock": None, "on_change": "block"})
         # A missing variable of the environment is reported before anything is started.
         make_webhooks(file.webhooks)
         callers = dict(file.callers)

@@ -226,3 +226,29 @@ async def test_nobody_decides_on_a_call_inside_their_own_with_any_token_of_their
     assert {each.scope.caller for each in below} == {"bob", "somebody else"}
     assert [each.json()["error"]["code"] for each in own] == ["own_call"] * 4
     assert [each.json()["state"] for each in done] == ["ok", "ok"]
+
+
+async def test_a_call_whose_tool_has_changed_is_not_approved_and_can_be_denied(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+
+    def ask() -> str:
+        """Ask something."""
+        raise InputNeeded({"name": {"method": "elicitation/create", "params": {}}})
+
+    box.add(ask, permission="auto")
+    async with api_of(box) as client:
+        decided = await park(client, "wipe", "cal", path="y")
+        await client.post(f"/api/pending/{decided}/approve", {}, "ann")
+        waits, asks = await park(client, "wipe", "cal", path="x"), await park(client, "ask", "cal")
+        for name in ("wipe", "ask"):
+            box.add(lambda path="": "other", name=name, on_conflict="override")
+        body: dict[str, Any] = {"answers": {"name": {"action": "accept", "content": {}}}}
+        for path, sent in ((f"{waits}/approve", {}), (f"{asks}/answer", body)):
+            said = await client.refused("POST", f"/api/pending/{path}", "ann", json=sent)
+            assert said == (409, "tool_changed")
+            assert (await client.get(f"/api/calls/{waits}", "ann"))["state"] == "pending"
+        again = await client.post(f"/api/pending/{decided}/approve", {}, "ann")
+        denied = await client.post(f"/api/pending/{waits}/deny", {}, "ann")
+    assert (again["state"], denied["state"]) == ("ok", "denied")

@@ -284,6 +284,21 @@ async def test_what_changed_since_the_tool_was_locked_is_shown(
         await expect(page.get_by_text("Tools held back by the lock")).to_be_visible()
 
 
+async def test_a_call_whose_tool_has_changed_is_not_offered_for_approval(
+    tmp_path: Path, open_page: OpenPage
+) -> None:
+    box = Toolbox(store=f"sqlite:///{tmp_path}/calls.db")
+    box.add(lambda: "a", name="greet", permission="confirm")
+    with serve_console(box) as gateway:
+        gateway.call("greet")
+        box.add(lambda: "b", name="greet", description="Other.", on_conflict="override")
+        page = await open_page(gateway, "/inbox")
+
+        await expect(detail(page)).to_contain_text("not the same any more")
+        await expect(detail(page).get_by_role("button", name="Deny")).to_be_visible()
+        await expect(detail(page).get_by_role("button", name="Approve")).to_have_count(0)
+
+
 async def test_a_flood_of_calls_is_listed(fresh: Gateway, open_page: OpenPage) -> None:
     page = await open_page(fresh, "/inbox")
     await asyncio.to_thread(lambda: [fresh.call("wipe", {"path": str(n)}) for n in range(40)])

@@ -12,7 +12,7 @@ from wieldy.core.permission.parked import Parked, ParkedFilter
 
 from .answer_shapes import AnswerShape, Cursor, Input, Limit, make_cursor
 from .api_operations import Asked, operation
-from .api_problems import forbidden, not_found, unknown_person, wrong_value
+from .api_problems import Problem, forbidden, not_found, unknown_person, wrong_value
 from .argument_resource import find_covered, find_waiting
 from .call_resource import WholeQuery, check_open, describe_outcome
 from .call_shapes import CallDetail
@@ -96,10 +96,12 @@ async def get_pending(asked: Asked) -> PendingDetail:
 async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
     """Approve a waiting call, as it is or with other arguments, and wait for its end.
 
-    If somebody else has decided, the status is 409 and the details say who.
+    If somebody else has decided, the status is 409 and the details say who. It is also 409 if the
+    tool has changed since the call was made, which then never runs.
     """
     parked = await _find_parked(asked)
     await _check_approver(asked, parked)
+    await _check_tool(asked, parked)
     given: Approval = asked.body
     covered = [] if given.arguments is None else find_covered(parked, given.arguments)
     if covered:
@@ -132,6 +134,7 @@ async def answer_call(asked: Asked) -> tuple[int, CallDetail]:
     given: GivenAnswers = asked.body
     if parked.requests is None:
         raise wrong_value("This call waits for a decision, not for answers.")
+    await _check_tool(asked, parked)
     work = asked.box.answer(parked.id, given.answers, by=asked.name)
     return await _run_decided(asked, parked.call, work, given.wait)
 
@@ -144,6 +147,18 @@ async def _find_parked(asked: Asked) -> Parked:
 async def _check_approver(asked: Asked, parked: Parked) -> None:
     self_approval = asked.api.server.self_approval
     await check_approver(asked.box, parked.call, asked.identity, self_approval)
+
+
+async def _check_tool(asked: Asked, parked: Parked) -> None:
+    """Refuse to let a waiting call run whose tool here is another one by now."""
+    tool = asked.box.find_tool(parked.tool)
+    if tool is None or tool.fingerprint == parked.fingerprint:
+        return
+    entry = await asked.store.ledger.get(parked.id) if asked.box.recorded else None
+    if entry is None or entry.state == "pending":
+        said = "The tool has changed since this call was made, so the call can't run."
+        hint = "Deny it. A new call asks about the tool as it is now."
+        raise Problem(409, "tool_changed", said, hint)
 
 
 async def _may_approve(asked: Asked, parked: Parked) -> bool:

@@ -239,6 +239,8 @@ def _find_misfits(read: GatewayFile) -> list[tuple[KeyPath, str]]:
         found.append(
             ((), "has no [servers.NAME] and no [[sources]], so there is nothing to serve.")
         )
+    if read.lock is None and "on_change" in read.model_fields_set:
+        found.append((("on_change",), "needs a lock. Name the lock file with `lock`."))
     for name, server in read.servers.items():
         if (server.command is None) == (server.url is None):
             found.append((("servers", name), "needs a command or a url, and only one of them."))

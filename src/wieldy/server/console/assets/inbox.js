@@ -257,7 +257,7 @@ class Inbox {
     if (!this.decides || this.reading) return;
     const item = this.currentItem();
     if (this.selected.size) decideSeveral(this, this.chosen(), "approve");
-    else if (!item || isAsking(item) || !item.detailed || isCut(item.call)) return;
+    else if (!item || isAsking(item) || item.call.tool_changed || !item.detailed || isCut(item.call)) return;
     else if (this.detail.editing) this.detail.submitEdit();
     else this.calls.decide(item, "approve", {});
   }

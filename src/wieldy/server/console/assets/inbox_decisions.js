@@ -35,7 +35,7 @@ export function denyOne(inbox, item) {
 /** Approve or deny several calls, after a look at all of them. */
 export async function decideSeveral(inbox, items, verb) {
   const denies = verb === "deny";
-  const able = denies ? items : (await inbox.readWhole(items)).filter(({ call }) => !call.requests && call.decidable);
+  const able = denies ? items : (await inbox.readWhole(items)).filter(({ call }) => !call.requests && !call.tool_changed && call.decidable);
   if (!items.length || inbox.closed) return;
   const reason = reasonField();
   const whole = ({ call }) => [" ", sayCaller(call), inbox.detail.drawLock(call), argumentTable(call.arguments), folded(t("inbox.why"), () => inbox.detail.drawReason(call))];

@@ -150,7 +150,7 @@ export class InboxDetail {
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
     const own = item.call.decidable === false;
-    const able = !own && !isAsking(item) && item.detailed;
+    const able = !own && !isAsking(item) && !item.call.tool_changed && item.detailed;
     if (this.inbox.reading) return h("p.faint", { role: "status" }, t("inbox.reading"));
     return h(
       "div.actions",
