@@ -56,10 +56,10 @@ def _tag_value(value: Any) -> Any:
     # Most containers are lists and dicts, and their plain items are passed over here.
     if kind is list:
         return [each if type(each) in _PLAIN else _tag_value(each) for each in value]
+    if kind is int:
+        return value if value.bit_length() <= _MOST_BITS else {"!": hex(value)}
     if isinstance(value, int | float | str):
-        if kind is int and value.bit_length() <= _MOST_BITS:
-            return value
-        return {"!": hex(value) if kind is int else f"{kind.__qualname__}:{value!r}"}
+        return {"!": f"{kind.__qualname__}:{value!r}"}
     if isinstance(value, Mapping):
         return {_tagged_key(key): _tag_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -41,8 +41,9 @@ class CallerSource:
     ) -> None:
         self._name = name
         self._callers = callers
+        self._filled: dict[str, str] = {}
         self._templates = {
-            key: {each: self._read(text) for each, text in texts.items()}
+            key: {each: self._read(each, text) for each, text in texts.items()}
             for key, texts in filled_values(table).items()
         }
         self.listing = _read_listing(name, table, entry)
@@ -71,33 +72,41 @@ class CallerSource:
             return False
         return True
 
-    def _read(self, text: str) -> CallerTemplate:
+    def _read(self, place: str, text: str) -> CallerTemplate:
         def expand(piece: str) -> str:
-            expanded: str = expand_variables(self._name, piece)
+            expanded: str = expand_variables(self._name, piece, self._filled, place)
             return expanded
 
         return CallerTemplate.read(text).expand(expand)
 
     def _find_way(self, context: Context) -> Command | Address:
+        known: dict[str, str] = {**self._filled}
         try:
-            filled = self._fill(context.scope.caller)
+            filled = self._fill(context.scope.caller, known)
         except (FactMissing, InvalidSource) as missing:
             reason = f"everybody reaches it as themselves, and {missing}."
             raise ServerUnavailable(self._name, reason) from missing
-        listing = self.listing
+        listing = replace(self.listing, filled={**self.listing.filled, **known})
         if isinstance(listing, Command):
             return replace(listing, env={**listing.env, **filled["env"]})
         assert not callable(listing.headers)
         return replace(listing, headers={**listing.headers, **filled["headers"]})
 
-    def _fill(self, caller: str | None) -> dict[str, dict[str, Any]]:
+    def _fill(
+        self, caller: str | None, known: dict[str, str] | None = None
+    ) -> dict[str, dict[str, Any]]:
         return {
-            key: {each: self._fill_one(key, made, caller) for each, made in templates.items()}
+            key: {each: self._fill_one(key, t, caller, known) for each, t in templates.items()}
             for key, templates in self._templates.items()
         }
 
-    def _fill_one(self, key: str, template: CallerTemplate, caller: str | None) -> str | Secret:
-        text = template.fill(lambda fact: _checked(fact, key, self._callers.find(caller, fact)))
+    def _fill_one(
+        self, key: str, template: CallerTemplate, caller: str | None, known: dict[str, str] | None
+    ) -> str | Secret:
+        def find(fact: CallerFact) -> str:
+            return _checked(fact, key, self._callers.find(caller, fact, known))
+
+        text = template.fill(find)
         secret = any(is_credential(fact.key) for fact in template.facts)
         return Secret(text) if secret else text
 

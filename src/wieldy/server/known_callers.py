@@ -56,23 +56,28 @@ class KnownCallers:
         while len(self._claims) > _MOST_KNOWN:
             self._claims.popitem(last=False)
 
-    def find(self, caller: str | None, fact: CallerFact) -> str:
-        """A fact about a caller; `FactMissing` says why it is not known."""
+    def find(
+        self, caller: str | None, fact: CallerFact, filled: dict[str, str] | None = None
+    ) -> str:
+        """A fact about a caller; `FactMissing` says why it is not known.
+
+        What comes of a variable of the environment is noted in `filled`, as it is to be shown.
+        """
         if caller is None:
             raise FactMissing("this call has no caller. It has to come with a token")
         if fact.kind == "name":
             return caller
         if fact.kind == "values":
-            return self._find_value(caller, fact)
+            return self._find_value(caller, fact, filled)
         return self._find_claim(caller, fact)
 
-    def _find_value(self, caller: str, fact: CallerFact) -> str:
+    def _find_value(self, caller: str, fact: CallerFact, filled: dict[str, str] | None) -> str:
         table = self._callers.get(caller)
         given = None if table is None else table.values.get(fact.key)
         if given is None:
             said = f"{visible_line(caller, 80)} has no value {fact.key}. It belongs below [callers]"
             raise FactMissing(said)
-        expanded: str = expand_variables(f"callers.{caller}", given)
+        expanded: str = expand_variables(f"callers.{caller}", given, filled, fact.key)
         return expanded
 
     def _find_claim(self, caller: str, fact: CallerFact) -> str:

@@ -9,11 +9,15 @@ from typing import Any
 
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import InvalidSource
+from wieldy.core.secrets.credential import is_credential
+from wieldy.core.secrets.secret import secret_forms
 
 from .server_source import TRANSPORTS, Address, Command, Source
 
 # ${NAME}, ${NAME:-default} and ${env:NAME}. Other forms in braces are left unchanged.
 _VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:)?(?P<name>\w+)(?P<default>:-(?P<text>[^}]*))?\}")
+# A shorter value that is no credential may be in any text by chance.
+LEAST_COVERED = 8
 # Strings, comments, and commas before a bracket; the first alternative that matches wins.
 _LOOSE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 
@@ -69,11 +73,14 @@ def _read_entry(name: str, entry: Any) -> Source | None:
         raise InvalidSource(name, "its entry is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         return None
-    plain: Any = expand_variables(name, {key: entry[key] for key in entry if key in _KNOWN})
+    filled: dict[str, str] = {}
+    given = {key: entry[key] for key in entry if key in _KNOWN}
+    plain: Any = expand_variables(name, given, filled)
     url = plain.get("url") or plain.get("serverUrl") or plain.get("httpUrl")
     if url is not None:
         _expect_type(name, "url", url, str)
-        return Address(url, _transport_name(name, plain), _text_values(name, "headers", plain))
+        headers = _text_values(name, "headers", plain)
+        return Address(url, _transport_name(name, plain), headers, filled=filled)
     command = plain.get("command")
     if not isinstance(command, str) or not command:
         raise InvalidSource(name, 'its entry has neither a "command" nor a "url"')
@@ -82,7 +89,7 @@ def _read_entry(name: str, entry: Any) -> Source | None:
     cwd = plain.get("cwd")
     _expect_type(name, "cwd", cwd, str | None)
     env = {**_read_env_file(name, plain.get("envFile")), **_text_values(name, "env", plain)}
-    return Command([command, *map(str, arguments)], env, cwd)
+    return Command([command, *map(str, arguments)], env, cwd, filled)
 
 
 _KNOWN = frozenset(
@@ -123,16 +130,28 @@ def _expect_type(name: str, key: str, value: Any, kind: Any) -> None:
         raise InvalidSource(name, f"its {key!r} must be {_KINDS[kind]}, not {given}")
 
 
-def expand_variables(name: str, value: Any) -> Any:
-    """The value with every variable in its texts replaced."""
+def expand_variables(
+    name: str, value: Any, filled: dict[str, str] | None = None, place: str = ""
+) -> Any:
+    """The value with every variable in its texts replaced.
+
+    Args:
+        name: The server, for an error.
+        value: Texts, in lists and mappings.
+        filled: Gets what has been filled in and is to be shown as it is written: all that is long
+            or a credential, by its name or by its place.
+        place: The key of the value.
+    """
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _value_of(name, found), value)
+        return _VARIABLE.sub(lambda found: _value_of(name, found, filled, place), value)
     if isinstance(value, Mapping):
-        return {key: expand_variables(name, each) for key, each in value.items()}
-    return [expand_variables(name, each) for each in value] if isinstance(value, list) else value
+        return {k: expand_variables(name, each, filled, str(k)) for k, each in value.items()}
+    if isinstance(value, list):
+        return [expand_variables(name, each, filled, place) for each in value]
+    return value
 
 
-def _value_of(name: str, found: re.Match[str]) -> str:
+def _value_of(name: str, found: re.Match[str], filled: dict[str, str] | None, place: str) -> str:
     kind, variable, default = found["kind"], found["name"], found["text"]
     if kind is None and variable == "userHome":
         return str(Path.home())
@@ -148,7 +167,21 @@ def _value_of(name: str, found: re.Match[str]) -> str:
         return default
     if value is None:
         raise InvalidSource(name, f"the environment variable {variable} is not set")
+    if filled is not None and (
+        len(value) >= LEAST_COVERED or is_credential(variable) or is_credential(place)
+    ):
+        filled[value] = f"${{{variable}}}"
     return value
+
+
+def show_filled(text: str, filled: Mapping[str, str]) -> str:
+    """A text in which what `${NAME}` has filled in stands as `${NAME}` again."""
+    for value in sorted(filled, key=len, reverse=True):
+        # What comes from a file often has a line end, and is used without it.
+        for each in dict.fromkeys((value, value.strip())):
+            for form in secret_forms(each):
+                text = text.replace(form, filled[value])
+    return text
 
 
 def _read_env_file(name: str, path: Any) -> dict[str, str]:

@@ -12,7 +12,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
-from wieldy.core.secrets.secret import redact_text
 
 from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession
@@ -322,14 +321,14 @@ class Connection:
 
     async def _unanswered_error(self, link: LiveSession, errand: RequestExtras) -> Exception:
         why = await link.why() if link.lost is not None else "the answer broke off"
-        reason = redact_text(why, self._opening.secrets)
+        reason = self._opening.cover(why)
         if errand.surely_did_not_run:
             return self._unavailable_error(reason)
         said = self._opening.last_words
         return AnswerLost(f"{reason}; last on stderr: {said}" if said else reason)
 
     def _unavailable_error(self, reason: str) -> ServerUnavailable:
-        garbage, reason = self._opening.garbage, redact_text(reason, self._opening.secrets)
+        garbage, reason = self._opening.garbage, self._opening.cover(reason)
         if garbage:
             reason = f"{reason}; it wrote to stdout what is no message: {garbage!r}"
         return ServerUnavailable(self._server.name, reason, self._opening.last_words)

@@ -35,6 +35,8 @@ class Command:
     command: Sequence[str]
     env: Mapping[str, Any] = field(default_factory=dict)
     cwd: str | None = None
+    # What variables have filled in, with what is shown in its place.
+    filled: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def guess(self) -> str:
@@ -51,6 +53,7 @@ class Address:
     transport: str | None = None
     headers: Headers = field(default_factory=dict)
     auth: Any = None
+    filled: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def guess(self) -> str:

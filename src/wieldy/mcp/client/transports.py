@@ -20,6 +20,7 @@ from wieldy.core.errors import InvalidSource, WieldyError, describe_exception
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import Secret, redact_text, reveal_secret
 
+from .config import show_filled
 from .http_transports import open_address
 from .live_session import ENDED, PROCESS_ENDED, LiveSession, WatchedStream
 from .oauth import SIGN_IN_SECONDS, to_auth
@@ -63,6 +64,7 @@ class Opening:
         self.source = source
         self._log = ErrorLog() if isinstance(source, Command) else None
         self.secrets = () if isinstance(source, Inside) else _source_secrets(source)
+        self._filled = {} if isinstance(source, Inside) else source.filled
         self._garbage: Sequence[str] = ()
         self._patience = patience
         self._answers = answers
@@ -92,10 +94,14 @@ class Opening:
             link.stop()
             link.lose("it was closed")
 
+    def cover(self, text: str) -> str:
+        """A text for errors and logs: variables by their names, and other secrets masked."""
+        return redact_text(show_filled(text, self._filled), self.secrets)
+
     @property
     def stderr(self) -> str:
         """The end of the server's stderr, with secrets masked."""
-        return "" if self._log is None else redact_text(self._log.text(), self.secrets)
+        return "" if self._log is None else self.cover(self._log.text())
 
     @property
     def last_words(self) -> str:
@@ -105,7 +111,7 @@ class Opening:
     @property
     def garbage(self) -> str:
         """The last output on the server's stdout that was not a message."""
-        return redact_text(self._garbage[-1], self.secrets) if self._garbage else ""
+        return self.cover(self._garbage[-1]) if self._garbage else ""
 
     def close(self) -> None:
         """Release what is kept across sessions."""

@@ -103,8 +103,9 @@ class HttpEndpoint:
         self.routes = [Route(PATH, self), *health.routes, *described]
         self.access.open_paths |= {*open_paths}
         self.before_drain: list[Callable[[], None]] = []
-        bounds = {"max_body": self._max_body, "max_values": most_values}
-        self.middleware = [Middleware(Guard, access=self.access, **bounds)]
+        self.middleware = [
+            Middleware(Guard, access=self.access, max_body=self._max_body, max_values=most_values)
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
