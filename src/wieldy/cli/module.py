@@ -26,15 +26,15 @@ class SourceError(WieldyError):
 
 
 def load_box(source: str) -> "tuple[View, ServedAgent | None]":
-    """The toolbox or view of a source, under the name given after a colon or as `box`.
+    """The toolbox, view or agent of a source: the one of the name after a colon, if there is one.
 
-    A source may have an agent in its place, under that name or as `agent`. It is then the
-    toolbox of the agent, in which the agent is a tool.
+    Otherwise it is its `agent`, or its `box` if it has no agent. Of an agent it is the toolbox, in
+    which the agent is a tool.
     """
     path, name, module = _load_module(source, "box")
     found: Any = getattr(module, name, None)
-    if found is None and not _is_named(source):
-        found = getattr(module, "agent", None)
+    if not _is_named(source) and _is_agent(module.__dict__.get("agent")):
+        found = module.__dict__["agent"]
     if isinstance(found, View) or not _is_agent(found):
         return _expect_object(path, name, module, View, "Toolbox"), None
     # Agents are loaded only where a source has one.
@@ -43,7 +43,8 @@ def load_box(source: str) -> "tuple[View, ServedAgent | None]":
     try:
         served = ServedAgent(found, getattr(module, "deps", None))
     except ValueError as error:
-        raise SourceError(f"{path} can't be used: {error}") from error
+        hint = f" {path}:box names its toolbox." if hasattr(module, "box") else ""
+        raise SourceError(f"{path} can't be used: {error}{hint}") from error
     return served.box, served
 
 

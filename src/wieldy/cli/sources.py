@@ -80,9 +80,12 @@ class LoadedSources:
 
     @property
     def offer(self) -> View:
-        """The tools that clients of a server see: all except those of agents."""
-        if self._offer is not None:
-            return self._offer
+        """The tools that clients of a server see."""
+        return self.meant if self._offer is None else self._offer
+
+    @property
+    def meant(self) -> View:
+        """The tools that the sources mean: all except those that agents have for themselves."""
         if self.whole or not self.agents:
             return self.box
         return self.box.view(where=lambda tool, scope: not self._is_for_agents(tool))

@@ -172,3 +172,51 @@ def test_an_agent_without_a_name_is_refused_with_advice(place: Path) -> None:
     )
     assert done.returncode != 0
     assert 'Agent(name="' in done.stderr
+
+
+BOTH = """
+from wieldy import Toolbox
+from wieldy.agent import Agent
+from wieldy.testing import ScriptedModel
+
+box = Toolbox()
+
+
+@box.tool
+def refund(order: str) -> str:
+    return f"paid {order}"
+
+
+agent = Agent(ScriptedModel(["It is done."]), name="desk", toolbox=box)
+agent.use_tools("refund")
+"""
+
+
+async def test_a_file_with_an_agent_and_a_box_means_the_agent_for_every_command(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "agent.py").write_text(BOTH)
+
+    def names(source: str, *more: str) -> list[str]:
+        done = wieldy("list", source, "--json", *more, cwd=tmp_path)
+        return [tool["name"] for tool in json.loads(done.stdout)]
+
+    async def served(source: str) -> list[str]:
+        parameters = StdioServerParameters(
+            command=str(WIELDY), args=["serve", source, "--stdio"], cwd=tmp_path
+        )
+        async with Client(stdio_client(parameters)) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert await served("agent.py") == ["desk"] == names("agent.py")
+    assert await served("agent.py:box") == ["refund"] == names("agent.py:box")
+    described = wieldy("describe", "desk", "agent.py", cwd=tmp_path)
+    called = wieldy("call", "desk", "agent.py", "--arg", "query=hello", cwd=tmp_path)
+    assert (described.returncode, called.returncode, called.stdout.strip()) == (
+        0,
+        0,
+        "It is done.",
+    ), called.stderr
+    assert wieldy("describe", "refund", "agent.py:box", cwd=tmp_path).returncode == 0
+    checked = wieldy("check", "agent.py", "--json", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr

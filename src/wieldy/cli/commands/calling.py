@@ -74,7 +74,7 @@ def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
             arguments = read_arguments(tool.input_schema, wish.pairs, wish.text)
             outlet = Outlet(wish.as_json)
             call = Call(tool.name, arguments)
-            items = found.box.stream(call, session=wish.session)
+            items = found.meant.stream(call, session=wish.session)
             outcome = _run_call(runner, items, outlet, call, wish)
             while outcome.status is Status.PENDING:
                 receipt, outcome = outcome, _settle_receipt(runner, found, outcome, outlet, wish)

@@ -32,7 +32,7 @@ def run_check(
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources) as found:
-            tools = list(found.box)
+            tools = list(found.meant)
             # `report` refuses an unknown name and suggests near ones.
             chosen = cast("list[ProviderFormat]", providers) or PROVIDERS
             reports = [report(tools, each, strict) for each in chosen]

@@ -38,7 +38,7 @@ def run_explain(asked: AskedCall, sources: list[str] | None, own: Own, as_json: 
             tool = the_tool(found, asked.name)
             arguments = read_arguments(tool.input_schema, asked.pairs)
             scope = Scope(asked.agent, asked.session, caller=asked.caller)
-            told = runner.run(found.box.explain_permission(tool.name, arguments, scope=scope))
+            told = runner.run(found.meant.explain_permission(tool.name, arguments, scope=scope))
             if as_json:
                 screen.put({"tool": tool.name, **told.to_dict()})
             else:

@@ -21,8 +21,8 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
         with loaded_tools(runner, sources) as found:
             if as_json:
                 told = [failure.to_dict() for failure in (*found.failed, *found.refused)]
-                screen.put([*(_brief_data(tool, found) for tool in found.box), *told])
-            elif len(found.box):
+                screen.put([*(_brief_data(tool, found) for tool in found.meant), *told])
+            elif len(found.meant):
                 _show_table(found)
             else:
                 screen.say("The sources have no tools.")
@@ -33,7 +33,7 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
 
 def _show_table(found: LoadedSources) -> None:
     """The tools as a table; there is a column for the server if a tool is from one."""
-    served = any(_server_of(tool) for tool in found.box)
+    served = any(_server_of(tool) for tool in found.meant)
     more = ("server",) if served else ()
     rows = (
         (
@@ -44,7 +44,7 @@ def _show_table(found: LoadedSources) -> None:
             *((_server_of(tool) or "",) if served else ()),
             _first_line(tool),
         )
-        for tool in found.box
+        for tool in found.meant
     )
     screen.table(("name", "group", "permission", "source", *more, "description"), rows)
 
@@ -87,13 +87,13 @@ def run_describe(
 
 def the_tool(found: LoadedSources, name: str) -> Tool:
     """The visible tool of this name; `ToolNotFound` with near names otherwise."""
-    tool = found.box.get(name)
+    tool = found.meant.get(name)
     if tool is None:
         groups = found.box.groups if isinstance(found.box, Toolbox) else ()
         off = [group.name for group in groups if not group.active]
         more = f" These groups are not active: {', '.join(off)}." if off else ""
         reason = f"There is no tool named {name!r}.{more}"
-        raise ToolNotFound(name, find_near_names(name, found.box.names), reason)
+        raise ToolNotFound(name, find_near_names(name, found.meant.names), reason)
     return tool
 
 
