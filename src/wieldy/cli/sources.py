@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _ADDRESSES = ("http://", "https://")
 _DOCUMENTS = (".json", ".yaml", ".yml")
 _GATEWAY = ".toml"
+_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,18 @@ class LoadedSources:
 def has_store(box: View) -> bool:
     """Whether this is a toolbox that keeps its calls in a store."""
     return isinstance(box, Toolbox) and box.recorded
+
+
+def uses_store(box: View, url: str) -> bool:
+    """Whether a toolbox keeps its calls in the store of this address."""
+    if not isinstance(box, Toolbox) or not box.recorded:
+        return False
+    return _whole_address(box.store.address) == _whole_address(url)
+
+
+def _whole_address(url: str) -> str:
+    file = url.removeprefix(_SQLITE)
+    return url if file == url else f"{_SQLITE}{Path(file).resolve()}"
 
 
 def is_python(source: str) -> bool:
@@ -251,7 +264,7 @@ def _begin(
     found.made = box not in views.values()
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set(), source in agents)
-    if own.store is not None and box in views.values():
+    if own.store is not None and box in views.values() and not uses_store(box, own.store):
         said = "has a store of its own" if found.kept else 'has none, so write Toolbox(store="…")'
         raise SourceError(
             f"--store can't change the store of a toolbox in a Python source. The toolbox {said}."

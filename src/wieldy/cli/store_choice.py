@@ -9,7 +9,7 @@ from wieldy.toolbox import Toolbox
 from . import environment
 from .extra_imports import import_extra
 from .module import SourceError, load_box
-from .sources import has_store, is_gateway, is_python
+from .sources import has_store, is_gateway, is_python, uses_store
 
 IN_MEMORY = (
     "The toolbox of this source keeps its calls in memory, so nothing is recorded. "
@@ -37,9 +37,9 @@ class StoreChoice:
         loaded = [load_box(source)[0] for source in self.sources if is_python(source)]
         if not loaded:
             return environment.store_box(self.url, create)
-        if self.url is not None:
-            raise SourceError("Give --store or --source: a Python source has a store of its own.")
         boxes = [box for box in loaded if isinstance(box, Toolbox)]
+        if self.url is not None and not (boxes and uses_store(boxes[0], self.url)):
+            raise SourceError("Give --store or --source: a Python source has a store of its own.")
         if not boxes:
             raise SourceError(
                 f"{self.sources[0]} is a view of a toolbox. Name the toolbox, as FILE:NAME."

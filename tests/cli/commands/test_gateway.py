@@ -249,3 +249,55 @@ async def test_everybody_reaches_a_server_as_themselves(place: Path) -> None:
                 assert ("limits.callers.bob" in again) is (name == "bob")
         async with connected(url, tokens["eve"]) as client:
             assert (await client.list_tools()).tools == []
+
+
+def test_a_tool_that_the_lock_holds_back_is_no_missing_one(command: Command, place: Path) -> None:
+    file, tools = place / "gateway.toml", place / "tools.py"
+    file.write_text('lock = "held.lock"\non_change = "block"\n' + file.read_text())
+    assert command("lock", str(file)).exit_code == 0
+    text = tools.read_text()
+    start = text.index('"""', text.index("def add"))
+    tools.write_text(text[: start + 3] + "Changed. " + text[start + 3 :])
+    for words in (["describe", "add"], ["call", "add"], ["explain", "add"]):
+        said = command(*words, str(file)).stderr
+        assert "locked in" in said and "There is no tool" not in said, said
+
+
+@pytest.mark.parametrize("policy", ["block", "quarantine", "warn"])
+def test_a_gateway_is_locked_whatever_becomes_of_changed_tools(
+    command: Command, place: Path, policy: str
+) -> None:
+    file = place / "gateway.toml"
+    file.write_text(f'lock = "held.lock"\non_change = "{policy}"\n{file.read_text()}')
+    assert command("lock", str(file)).exit_code == 0
+    assert command("verify", str(file)).exit_code == 0
+    file.write_text(file.read_text().replace('lock = "held.lock"\n', ""))
+    checked = command("check", str(file), "--offline")
+    assert (checked.exit_code, ":1: on_change: needs a lock" in checked.stderr) == (2, True)
+
+
+def test_the_last_words_of_a_server_are_said_once(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    says = "import sys; print('my last words', file=sys.stderr); sys.exit(3)"
+    entry = {"command": sys.executable, "args": ["-c", says]}
+    file.write_text(json.dumps({"mcpServers": {"dead": entry}}))
+    said = command("list", str(file)).stderr
+    assert said.count("my last words") == 1, said
+
+
+def test_the_store_of_a_source_may_be_named_beside_it(command: Command, tmp_path: Path) -> None:
+    mail, store = tmp_path / "mail.py", f"sqlite:///{tmp_path}/mail.db"
+    mail.write_text(
+        f"from wieldy import Toolbox\nbox = Toolbox(store={store!r})\n"
+        'box.add(lambda to: f"sent {to}", name="send", permission="confirm", '
+        'input_schema={"properties": {"to": {"type": "string"}}})\n'
+    )
+    waits = command("call", "send", str(mail), "--arg", "to=x", "--store", store)
+    assert waits.exit_code == 3
+    [parked] = json.loads(command("pending", "--store", store, "--json").stdout)
+    make = command("token", "make", "ann", "--store", store, "--role", "approve")
+    options = ["--store", store, "--token", make.stdout.strip()]
+    done = command("approve", parked["call_id"], str(mail), *options)
+    assert (done.exit_code, "sent x" in done.stdout) == (0, True), done.stderr
+    other = command("approve", parked["call_id"], str(mail), "--store", "sqlite:///other.db")
+    assert (other.exit_code, "Give --store or --source" in other.stderr) == (2, True)

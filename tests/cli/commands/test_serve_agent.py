@@ -187,7 +187,7 @@ def refund(order: str) -> str:
     return f"paid {order}"
 
 
-agent = Agent(ScriptedModel(["It is done."]), name="desk", toolbox=box)
+agent = Agent(ScriptedModel(["It is done."]), name="desk", toolbox=box, tool_strategy="native")
 agent.use_tools("refund")
 """
 

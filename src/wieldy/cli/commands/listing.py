@@ -7,7 +7,7 @@ from typing import Any
 from wieldy.cli import exits, screen
 from wieldy.cli.sources import LoadedSources, NothingLoaded, loaded_tools
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
-from wieldy.core.errors import ToolNotFound
+from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.core.names import find_near_names
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -89,6 +89,9 @@ def the_tool(found: LoadedSources, name: str) -> Tool:
     """The visible tool of this name; `ToolNotFound` with near names otherwise."""
     tool = found.meant.get(name)
     if tool is None:
+        known = found.box.find_tool(name)
+        if known is not None and known.hold is not None:
+            raise CallDenied(known.name, known.hold.reason)
         groups = found.box.groups if isinstance(found.box, Toolbox) else ()
         off = [group.name for group in groups if not group.active]
         more = f" These groups are not active: {', '.join(off)}." if off else ""

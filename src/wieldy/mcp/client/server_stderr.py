@@ -23,17 +23,29 @@ class ErrorLog:
         os.unlink(path)
         self._lock = threading.Lock()
         self._final: bytes | None = None
+        self._begun = 0
 
-    def text(self) -> str:
-        """The end of the output."""
+    def begin(self) -> None:
+        """Note that another process starts to write here."""
         with self._lock:
-            return self._read_tail().decode("utf-8", "replace")
+            if self._final is None:
+                self._begun = os.fstat(self.fd).st_size
+
+    def text(self, of_last: bool = False) -> str:
+        """The end of the output, of the last process alone if that is wanted."""
+        with self._lock:
+            tail = self._read_tail()
+            if of_last:
+                written = self._size() - self._begun
+                tail = tail[len(tail) - min(len(tail), written) :]
+            return tail.decode("utf-8", "replace")
 
     def trim(self) -> None:
         """Keep only the end of a file that is too long."""
         with self._lock:
             if self._final is None and os.fstat(self.fd).st_size > _MOST:
                 kept = self._read_tail()
+                self._begun -= os.fstat(self.fd).st_size - len(kept)
                 os.ftruncate(self.fd, 0)
                 os.write(self.fd, kept)
 
@@ -41,8 +53,12 @@ class ErrorLog:
         """Close the file; the end of its content can still be read."""
         with self._lock:
             if self._final is None:
+                self._begun -= self._size() - len(self._read_tail())
                 self._final = self._read_tail()
                 os.close(self.fd)
+
+    def _size(self) -> int:
+        return os.fstat(self.fd).st_size if self._final is None else len(self._final)
 
     def _read_tail(self) -> bytes:
         if self._final is not None:

@@ -105,8 +105,9 @@ class Opening:
 
     @property
     def last_words(self) -> str:
-        """The last lines of the server's stderr, for an error message."""
-        return "\n".join(self.stderr.rstrip().splitlines()[-_LINES:])[-_CHARACTERS:]
+        """The last lines on stderr of the process that was started last, for an error message."""
+        said = "" if self._log is None else self.cover(self._log.text(of_last=True))
+        return "\n".join(said.rstrip().splitlines()[-_LINES:])[-_CHARACTERS:]
 
     @property
     def garbage(self) -> str:
@@ -166,6 +167,7 @@ class Opening:
 
         assert self._log is not None
         env = get_default_environment() | {k: str(reveal_secret(v)) for k, v in source.env.items()}
+        self._log.begin()
         process = Process(source.command, env, source.cwd, self._log.fd)
         incoming = Incoming(process.stdout, link.lose, self._patience.max_message)
         outgoing = Outgoing(process.stdin, link.lose)
