@@ -836,3 +836,22 @@ async def test_structured_content_comes_as_the_server_sends_it(closing: AgentlyT
     assert await closing.async_call_tool("count") == {"result": 3}
     told = await closing.async_call_tool("miscount")
     assert "does not fit its output schema" in told["error"]
+
+
+def test_000_1_structures_that_are_copies_say_so_when_they_are_changed() -> None:
+    manager = AgentlyToolManager()
+    manager.register("add", "Add.", {"a": (int, "a number")}, add, tags="math")
+    changes: list[Callable[[], Any]] = [
+        lambda: manager.tool_funcs.update(other=add),
+        lambda: manager.tool_info.pop("add"),
+        lambda: manager.tool_info["add"].update(desc="x"),
+        lambda: manager.tool_info["add"]["kwargs"].clear(),
+        lambda: manager.tag_mappings["math"].add("other"),
+        lambda: manager.tag_mappings.setdefault("new", set()),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match="a copy that can't be changed in place"):
+            change()
+    manager.get_tool_info()["add"]["desc"] = "mine"
+    assert manager.tool_info["add"]["desc"] == "Add."
+    assert manager.tag_mappings == {"math": {"add"}}

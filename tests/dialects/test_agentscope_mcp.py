@@ -27,6 +27,7 @@ from wieldy import Outcome, ServerUnavailable, Status, Toolbox
 from wieldy.dialects.agentscope import (
     HttpStatefulClient,
     HttpStatelessClient,
+    MCPClientBase,
     StdIOStatefulClient,
     Toolkit,
     ToolResponse,
@@ -331,3 +332,56 @@ async def test_what_a_server_says_is_from_outside_in_a_toolkit_too() -> None:
         await answer(toolkit, "add", a=1, b=2)
 
         assert await toolkit.toolbox.untrusted.holds()
+
+
+class OwnClient:
+    """A client of a program of its own, which has never heard of ours."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.called: list[dict[str, Any]] = []
+
+    async def list_tools(self) -> list[Any]:
+        schema = {
+            "type": "object",
+            "properties": {"item": {"type": "string"}, "currency": {"type": "string"}},
+            "required": ["item"],
+        }
+        listed = {"price": "What it costs.", "drop": None}
+        return [
+            mcp_types.Tool(name=name, description=said, input_schema=schema)
+            for name, said in listed.items()
+        ]
+
+    async def get_callable_function(self, name: str, wrap_tool_result: bool = True) -> Any:
+        async def call(**arguments: Any) -> ToolResponse:
+            self.called.append(arguments)
+            return says(f"{name} of {arguments['item']}")
+
+        return call
+
+
+class DerivedClient(OwnClient, MCPClientBase):
+    """The same, derived from the base of all clients."""
+
+
+@pytest.mark.parametrize("kind", [OwnClient, DerivedClient])
+async def test_001_9_a_client_of_the_programs_own_is_registered_like_any_other(
+    toolkit: Toolkit, kind: type[OwnClient]
+) -> None:
+    client = kind("own")
+    with pytest.raises(ValueError, match="'nothing', only: price, drop"):
+        await toolkit.register_mcp_client(client, enable_funcs=["nothing"])
+    await toolkit.register_mcp_client(
+        client, enable_funcs=["price"], preset_kwargs_mapping={"price": {"currency": "euro"}}
+    )
+
+    [schema] = toolkit.get_json_schemas()
+    assert schema["function"]["description"] == "What it costs."
+    assert list(schema["function"]["parameters"]["properties"]) == ["item"]
+    assert await answer(toolkit, "price", item="tea") == "price of tea"
+    assert client.called == [{"item": "tea", "currency": "euro"}]
+    assert toolkit.tools["price"].mcp_name == "own"
+    assert (await answer(toolkit, "price")).startswith("Error: ")
+    await toolkit.remove_mcp_clients(["own"])
+    assert toolkit.tools == {}

@@ -124,6 +124,13 @@ async def test_001_16_the_function_never_raises_and_says_what_went_wrong(
     assert response.metadata == {"subagent": "searcher", "success": False, "error": error}
     assert text(response).startswith("Error: ") and said in text(response)
 
+    toolkit = Toolkit()
+    toolkit.register_tool_function(function, **kwargs)
+    block = ToolUseBlock(type="tool_use", id="1", name="searcher_tool", input=arguments)
+    [through] = [chunk async for chunk in toolkit.call_tool_function(block)]
+    assert {**response.metadata}.items() <= {**(through.metadata or {})}.items()
+    assert text(through).startswith("Error: ") and said in text(through)
+
 
 @pytest.mark.parametrize("kind", [object, str, int])
 async def test_001_16_a_class_without_an_input_is_refused(kind: type[Any]) -> None:

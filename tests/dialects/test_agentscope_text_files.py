@@ -140,3 +140,17 @@ async def test_001_14_the_policy_of_the_machine_holds(
 
 def test_001_14_nothing_registers_them_by_itself() -> None:
     assert Toolkit().get_json_schemas() == []
+
+
+async def test_001_14_a_path_may_begin_with_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert "successfully" in said(await write_text_file("~/notes.txt", "one\n"))
+    assert "successfully" in said(await insert_text_file("~/notes.txt", "two\n", 2))
+    shown = await view_text_file("~/notes.txt")
+
+    assert (tmp_path / "notes.txt").read_text() == "one\ntwo\n"
+    assert "2: two" in said(shown)
+    assert shown.metadata is not None and shown.metadata["path"] == str(tmp_path / "notes.txt")

@@ -300,4 +300,4 @@ def test_the_store_of_a_source_may_be_named_beside_it(command: Command, tmp_path
     done = command("approve", parked["call_id"], str(mail), *options)
     assert (done.exit_code, "sent x" in done.stdout) == (0, True), done.stderr
     other = command("approve", parked["call_id"], str(mail), "--store", "sqlite:///other.db")
-    assert (other.exit_code, "Give --store or --source" in other.stderr) == (2, True)
+    assert (other.exit_code, "--store can" in other.stderr) == (2, True), other.stderr

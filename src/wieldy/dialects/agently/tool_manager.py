@@ -9,8 +9,10 @@ from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.output.kwargs_schema import kwargs_schema
+from wieldy.core.arguments.private_copy import private_copy
 from wieldy.core.call import Outcome
 from wieldy.core.names import listed_names
+from wieldy.core.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.schema.annotations import signature_of, written_annotations
 from wieldy.core.schema.signature import bound_keywords, type_hints, unwrap_partial
 from wieldy.core.sync import blocking_border
@@ -40,22 +42,25 @@ class AgentlyToolManager:
 
     @property
     def tool_funcs(self) -> dict[str, Callable[..., Any]]:
-        """Name to function."""
-        return {tool.name: self._function_of(tool) for tool in self.toolbox}
+        """Name to function, to be read."""
+        funcs = {tool.name: self._function_of(tool) for tool in self.toolbox}
+        return ReadOnlyDict(funcs)
 
     @property
     def tool_info(self) -> dict[str, Info]:
-        """Name to `{name, desc, kwargs, returns?}`."""
-        return {tool.name: self._info_of(tool) for tool in self.toolbox}
+        """Name to `{name, desc, kwargs, returns?}`, to be read; `get_tool_info` gives a copy."""
+        infos: dict[str, Info] = make_read_only(self.get_tool_info())
+        return infos
 
     @property
     def tag_mappings(self) -> dict[str, set[str]]:
-        """Tag to the names of its tools."""
+        """Tag to the names of its tools, to be read."""
         mappings: dict[str, set[str]] = {}
         for tool in self.toolbox:
             for tag in tool.tags:
                 mappings.setdefault(tag, set()).add(tool.name)
-        return mappings
+        read_only: dict[str, set[str]] = make_read_only(mappings)
+        return read_only
 
     def register(
         self,
@@ -109,13 +114,11 @@ class AgentlyToolManager:
 
     def get_tool_info(self, tags: Names | None = None) -> dict[str, Info]:
         """The information about all tools, or about those with any of the tags."""
-        if tags is None:
-            return self.tool_info
-        wanted = set(listed_names(tags))
+        wanted = None if tags is None else set(listed_names(tags))
         return {
             tool.name: self._info_of(tool)
             for tool in self.toolbox
-            if wanted.intersection(tool.tags)
+            if wanted is None or wanted.intersection(tool.tags)
         }
 
     def get_tool_list(self, tags: Names | None = None) -> list[Info]:
@@ -186,7 +189,8 @@ class AgentlyToolManager:
     def _info_of(self, tool: Tool) -> Info:
         """The information that was registered here, or for any other tool that of its schema."""
         if self._is_known(tool):
-            return self._known[tool.name][1]
+            info: Info = private_copy(self._known[tool.name][1])
+            return info
         return tool_info(tool)
 
     def _function_of(self, tool: Tool) -> Callable[..., Any]:

@@ -3,7 +3,15 @@
 from wieldy.core.registry import Group as ToolGroup
 
 from .code_execution import execute_python_code, execute_shell_command
-from .mcp_clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
+from .filesystem import DiskFileSystem, FileDomainService
+from .mcp_clients import (
+    HttpStatefulClient,
+    HttpStatelessClient,
+    MCPClientBase,
+    StatefulClientBase,
+    StdIOStatefulClient,
+)
+from .mcp_function import MCPToolFunction
 from .message_blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
 from .registrations import RegisteredToolFunction
 from .subagent_function import SubAgentSpec, make_subagent_tool
@@ -13,10 +21,15 @@ from .toolkit import Toolkit
 
 __all__ = [
     "AudioBlock",
+    "DiskFileSystem",
+    "FileDomainService",
     "HttpStatefulClient",
     "HttpStatelessClient",
     "ImageBlock",
+    "MCPClientBase",
+    "MCPToolFunction",
     "RegisteredToolFunction",
+    "StatefulClientBase",
     "StdIOStatefulClient",
     "SubAgentSpec",
     "TextBlock",

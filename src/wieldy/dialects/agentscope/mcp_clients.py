@@ -1,7 +1,7 @@
 """Clients of MCP servers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +9,7 @@ from wieldy.core.limits.limits import Limits
 from wieldy.core.tool import Permission
 from wieldy.toolbox import Toolbox, own_box
 
-from .mcp_function import MCPToolFunction
+from .mcp_function import MCPToolFunction, OwnFunction
 
 if TYPE_CHECKING:
     from mcp_types import Tool as ListedTool
@@ -21,10 +21,24 @@ _PERMISSION = Permission.AUTO
 
 
 class MCPClientBase(ABC):
-    """What all clients can do."""
+    """What all clients can do. Clients of your own may be derived from it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @abstractmethod
+    async def list_tools(self) -> "list[ListedTool]":
+        """The tools that the server lists now, as objects of the SDK."""
+
+    @abstractmethod
+    async def get_callable_function(
+        self, name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
+    ) -> Callable[..., Any]:
+        """A tool of the server as a function; `ValueError` if it has none of this name."""
+
+
+class SessionClient(MCPClientBase):
+    """A client whose functions are called in a session of a toolbox."""
 
     @abstractmethod
     def session(self) -> Any:
@@ -83,7 +97,40 @@ class MCPClientBase(ABC):
         """Connect the toolbox to the server."""
 
 
-class StatefulClientBase(MCPClientBase):
+def is_client(given: object) -> bool:
+    """Whether this is a client, of this module or of the user's own."""
+    methods = (getattr(given, name, None) for name in ("list_tools", "get_callable_function"))
+    return isinstance(getattr(given, "name", None), str) and all(map(callable, methods))
+
+
+async def client_functions(
+    client: MCPClientBase,
+    enable: Sequence[str] | None,
+    disable: Sequence[str],
+    wrap_tool_result: bool,
+    execution_timeout: float | None,
+    named: Iterable[str],
+) -> "list[MCPToolFunction | OwnFunction]":
+    """The functions of any client, all of them or those chosen; `ValueError` for a wrong name."""
+    if isinstance(client, SessionClient):
+        how = (wrap_tool_result, execution_timeout)
+        return [*await client.functions(enable, disable, *how, named)]
+    listed = {tool.name: tool for tool in await client.list_tools()}
+    for name in (*(enable or ()), *disable, *named):
+        if name not in listed:
+            known = ", ".join(listed) or "none"
+            raise ValueError(f"{client.name} has no function {name!r}, only: {known}")
+    options: dict[str, Any] = {"wrap_tool_result": wrap_tool_result}
+    if execution_timeout is not None:
+        options["execution_timeout"] = execution_timeout
+    return [
+        OwnFunction(client.name, listed[name], await client.get_callable_function(name, **options))
+        for name in (listed if enable is None else dict.fromkeys(enable))
+        if name not in disable
+    ]
+
+
+class StatefulClientBase(SessionClient):
     """A client with one session from `connect` to `close`. Any task may call either of them."""
 
     def __init__(self, name: str) -> None:
@@ -145,7 +192,7 @@ class StdIOStatefulClient(StatefulClientBase):
         )
 
 
-class _HttpClient(MCPClientBase):
+class _HttpClient(SessionClient):
     """A server behind a URL. `timeout` is for connecting, `sse_read_timeout` for a call."""
 
     def __init__(

@@ -1,6 +1,8 @@
 """A tool of an MCP server as a function."""
 
 import asyncio
+import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.context import Context
@@ -12,7 +14,7 @@ from .function_schema import function_schema
 from .tool_response import Accumulated, text_response
 
 if TYPE_CHECKING:
-    from .mcp_clients import MCPClientBase
+    from .mcp_clients import SessionClient
 
 
 class MCPToolFunction:
@@ -22,7 +24,7 @@ class MCPToolFunction:
     """
 
     def __init__(
-        self, client: "MCPClientBase", listed: Tool, wrap_tool_result: bool, timeout: float | None
+        self, client: "SessionClient", listed: Tool, wrap_tool_result: bool, timeout: float | None
     ) -> None:
         self.mcp_name = client.name
         self.name = listed.name
@@ -64,6 +66,27 @@ class MCPToolFunction:
         if result.is_error:
             raise RawFailure(result)
         return result
+
+
+class OwnFunction:
+    """A function that a client of the user's own gives for a server's tool."""
+
+    def __init__(self, mcp_name: str, listed: Any, function: Callable[..., Any]) -> None:
+        self.mcp_name = mcp_name
+        self.name = self.__name__ = str(listed.name)
+        self.__doc__ = listed.description
+        self._function = function
+        # The SDK has had two names for it.
+        parameters = getattr(listed, "input_schema", None) or getattr(listed, "inputSchema", None)
+        described = {"name": self.name, "description": listed.description or ""}
+        plain = parameters or {"type": "object", "properties": {}}
+        schema = {"type": "function", "function": {**described, "parameters": plain}}
+        self.json_schema: dict[str, Any] = getattr(function, "json_schema", None) or schema
+
+    async def __call__(self, **kwargs: Any) -> Any:
+        """Call the function."""
+        answer = self._function(**kwargs)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 class RawFailure(RemoteFailure):

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import NameTaken
+from wieldy.core.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -23,7 +24,6 @@ from .function_schema import (
 )
 from .function_tools import extend_tool, gives_one, with_schema
 from .message_blocks import ToolUseBlock
-from .read_only import ReadOnlyDict, make_read_only
 from .tool_response import ToolResponse, response_text
 
 Postprocess = Callable[

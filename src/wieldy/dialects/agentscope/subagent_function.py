@@ -173,7 +173,8 @@ def attached_tool(tool: Tool, function: Any, toolbox: Toolbox) -> Tool:
     if not isinstance(subagent, SubagentFunction):
         return tool
     subagent.attach(toolbox)
-    return tool.replace(resumable=True)
+    # It checks its input itself, so that a response says what was wrong with that.
+    return tool.replace(resumable=True, validation="describe")
 
 
 def _make_agent(agent_class: type[Any], spec: SubAgentSpec, model: Any) -> BaseAgent:

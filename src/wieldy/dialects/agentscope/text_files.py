@@ -30,7 +30,7 @@ async def view_text_file(file_path: str, ranges: list[int] | None = None) -> Too
         file_path: The file on the host.
         ranges: The first and the last line, counted from 1; negative ones from the end.
     """
-    return await _run_guarded("view_text_file", file_path, lambda: _view_lines(file_path, ranges))
+    return await _run_guarded("view_text_file", file_path, lambda path: _view_lines(path, ranges))
 
 
 async def write_text_file(
@@ -44,7 +44,7 @@ async def write_text_file(
         ranges: The first and the last line that it replaces, counted from 1.
     """
     return await _run_guarded(
-        "write_text_file", file_path, lambda: _write_lines(file_path, content, ranges)
+        "write_text_file", file_path, lambda path: _write_lines(path, content, ranges)
     )
 
 
@@ -57,12 +57,13 @@ async def insert_text_file(file_path: str, content: str, line_number: int) -> To
         line_number: The line, counted from 1; one more than there are appends.
     """
     return await _run_guarded(
-        "insert_text_file", file_path, lambda: _insert_lines(file_path, content, line_number)
+        "insert_text_file", file_path, lambda path: _insert_lines(path, content, line_number)
     )
 
 
-async def _run_guarded(tool: str, path: str, work: Callable[[], str]) -> ToolResponse:
+async def _run_guarded(tool: str, given: str, work: Callable[[str], str]) -> ToolResponse:
     """Do it if the policy of this machine lets us; say in any case what the policy is."""
+    path = _expand_home(given)
     policy = os.environ.get(_POLICY, "warn").strip().lower()
     if policy not in _POLICIES:
         # A word that nobody knows must not open what somebody meant to close.
@@ -80,7 +81,7 @@ async def _run_guarded(tool: str, path: str, work: Callable[[], str]) -> ToolRes
         if policy == "warn":
             _log.warning("%s reaches a file of the host: %s", tool, path)
         try:
-            said = await asyncio.to_thread(work)
+            said = await asyncio.to_thread(work, path)
         except _Refused as error:
             said = str(error)
         except (OSError, ValueError) as error:
@@ -88,6 +89,10 @@ async def _run_guarded(tool: str, path: str, work: Callable[[], str]) -> ToolRes
     response = text_response(said)
     response.metadata = facts
     return response
+
+
+def _expand_home(path: str) -> str:
+    return os.path.expanduser(path)
 
 
 def _view_lines(path: str, ranges: Sequence[int] | None) -> str:

@@ -14,6 +14,7 @@ from wieldy.core.call import Call
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
 from wieldy.core.permission.group_tool import choose_groups, group_notes, switchable_groups
+from wieldy.core.read_only import ReadOnlyDict
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.schema.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name
@@ -22,10 +23,9 @@ from wieldy.toolbox import Toolbox, own_box
 from .background_tasks import BackgroundTasks
 from .function_schema import check_given_schema
 from .function_tools import make_tool, name_bound
-from .mcp_clients import MCPClientBase
-from .mcp_function import MCPToolFunction
+from .mcp_clients import MCPClientBase, client_functions, is_client
+from .mcp_function import MCPToolFunction, OwnFunction
 from .message_blocks import ToolUseBlock
-from .read_only import ReadOnlyDict
 from .registrations import Postprocess, RegisteredToolFunction, Registrations, name_taken
 from .response_chunks import Alter, OneResponse, ResponseStream, stream_responses
 from .subagent_function import attached_tool
@@ -86,7 +86,8 @@ class Toolkit:
             (include_var_positional, include_var_keyword),
         )
         original = unwrap_partial(tool_func)[0]
-        own = original.name if isinstance(original, MCPToolFunction) else own_name(original)
+        is_remote = isinstance(original, MCPToolFunction | OwnFunction)
+        own = original.name if is_remote else own_name(original)
         registered = RegisteredToolFunction(
             name=plain.name,
             group=group_name,
@@ -97,7 +98,7 @@ class Toolkit:
             postprocess_func=postprocess_func,
             async_execution=async_execution,
         )
-        if isinstance(original, MCPToolFunction):
+        if is_remote:
             registered.source, registered.mcp_name = "mcp_server", original.mcp_name
         if self._is_own(original, *self._task_tools) and self.toolbox.tools_of(original):
             # This function was added automatically with a background function.
@@ -172,7 +173,7 @@ class Toolkit:
         execution_timeout: float | None = None,
     ) -> None:
         """Register the functions of an MCP server, all or those chosen, or none if one can't be."""
-        if not isinstance(client, MCPClientBase):
+        if not is_client(client):
             raise TypeError(f"an MCP client is needed, not {type(client).__name__}")
         presets = preset_kwargs_mapping or {}
         if not isinstance(presets, Mapping):
@@ -184,7 +185,7 @@ class Toolkit:
         if both:
             raise ValueError(f"{', '.join(both)}: named both in enable_funcs and in disable_funcs")
         how = (wrap_tool_result, execution_timeout)
-        wanted = await client.functions(enabled, disabled, *how, named=presets)
+        wanted = await client_functions(client, enabled, disabled, *how, presets)
         for function in wanted:
             if namesake_strategy == "raise" and self.toolbox.find_tool(function.name) is not None:
                 raise name_taken(function.name)
@@ -193,6 +194,7 @@ class Toolkit:
                 function,
                 group_name,
                 presets.get(function.name),
+                json_schema=function.json_schema if isinstance(function, OwnFunction) else None,
                 postprocess_func=postprocess_func,
                 namesake_strategy=namesake_strategy,
             )
