@@ -5,6 +5,7 @@ from typing import Any
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.permission.parked import Parked
+from wieldy.core.secrets.covered_content import shown_value
 from wieldy.store.ledger_entry import Entry
 
 from .screen import iso_time
@@ -65,8 +66,9 @@ def _decision_data(call: Call) -> dict[str, Any] | None:
 
 
 def _outcome_value(outcome: Outcome) -> Any:
-    if not outcome.ok or isinstance(outcome.value, str) or outcome.value is None:
-        return outcome.text if outcome.ok and outcome.value is not None else None
+    value = shown_value(outcome)
+    if not outcome.ok or isinstance(value, str) or value is None:
+        return value if outcome.ok else None
     try:
         return parse_json(outcome.text)
     except ValueError:

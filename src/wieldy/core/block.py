@@ -118,6 +118,11 @@ class _Media(Block):
     def to_dict(self) -> dict[str, Any]:
         return {"type": self.type, "data": self.data, "mimeType": self.mime_type}
 
+    def map_text(self, change: Callable[[str], str]) -> Block:
+        # Bytes that were changed are no picture or sound any more.
+        data = change(self.data)
+        return self if data == self.data else Text(data)
+
 
 class Image(_Media):
     """A picture.
@@ -210,7 +215,7 @@ class Resource(Block):
         return Resource(
             change(self.uri),
             text=None if self.text is None else change(self.text),
-            data=self.data,
+            data=None if self.data is None else change(self.data),
             mime_type=self.mime_type,
             name=None if self.name is None else change(self.name),
         )

@@ -9,6 +9,7 @@ from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.limits.bounded_result import MAX_RESULT
+from wieldy.core.secrets.covered_content import shown_value
 from wieldy.core.tool import Tool
 
 from .answer_content import answer_blocks, block_in_words, in_order, is_failure, make_encodable
@@ -295,7 +296,7 @@ def _function_response(outcome: Outcome) -> dict[str, Any]:
 
 def _response_output(outcome: Outcome, shown: list[Block], words: str) -> Any:
     """The value itself if the text is its JSON, else the text."""
-    if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
+    if not outcome.ok or isinstance(shown_value(outcome), str) or len(shown) > 1:
         return words
     try:
         return make_encodable(parse_json(words))

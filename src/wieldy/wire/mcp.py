@@ -7,6 +7,7 @@ from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.schema.result_check import Promise, plain_data
+from wieldy.core.secrets.covered_content import shown_value
 
 from .answer_content import NO_OUTPUT, answer_blocks, in_order, is_failure, make_encodable
 from .incoming_calls import Tools, make_call
@@ -95,22 +96,14 @@ def _structured_content(outcome: Outcome, promise: Promise | None) -> dict[str, 
     if outcome.status is not Status.OK:
         return None
     wrapped = promise is not None and promise.wrapped
-    if not wrapped and (outcome.value is None or isinstance(outcome.value, str)):
+    shown = shown_value(outcome)
+    if not wrapped and (shown is None or isinstance(shown, str)):
         return None
     try:
-        value = make_encodable(_structured_data(outcome, wrapped))
+        data = wrapped or isinstance(shown, Mapping)
+        value = make_encodable(plain_data(shown) if data else parse_json(outcome.text))
     except ValueError:
         return None
     if wrapped:
         return {"result": value}
     return value if isinstance(value, dict) else None
-
-
-def _structured_data(outcome: Outcome, wrapped: bool) -> Any:
-    # If a secret was masked, the text is sent instead of the value, which still contains it.
-    covered = outcome.metadata.get("covered")
-    if covered and isinstance(outcome.value, str):
-        return outcome.text
-    if not covered and (wrapped or isinstance(outcome.value, Mapping)):
-        return plain_data(outcome.value)
-    return parse_json(outcome.text)

@@ -60,7 +60,8 @@ async def said(presets: dict[str, Any], function: Any = show) -> str:
         "Proxy-Authorization", "credential", "awsCredential", "api_key", "apiKey", "APIKey",
         "API_KEY", "X-API-Key", "x-api-key", "openai_api_key", "access_key", "AWSAccessKey",
         "aws_secret_access_key", "secretKey", "private-key", "PRIVATE_KEY", "authKey",
-        "signing_key", "SigningKey",
+        "signing_key", "SigningKey", "credentials", "tokens", "secrets", "passwords", "apikey",
+        "APIKEY", "pwd", "DB_PWD", "passphrase", "bearer", "PGPASSWORD", "pgpassword",
     ],
 )  # fmt: skip
 async def test_a_string_under_a_credentials_name_is_covered(name: str) -> None:
@@ -72,8 +73,8 @@ async def test_a_string_under_a_credentials_name_is_covered(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "city", "key", "primary_key", "keyApi", "key_access", "apiary", "tokenizer", "tokens",
-        "credentials", "secretary", "passwordless", "monkey", "user", "region", "url", "author",
+        "city", "key", "primary_key", "keyApi", "key_access", "apiary", "tokenizer",
+        "secretary", "passwordless", "monkey", "user", "region", "url", "author",
         "auth", "public_key", "cache-key", "api", "", "Token"[1:],
     ],
 )  # fmt: skip

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from wieldy.core.block import Block, Text, join_text, to_text
+from wieldy.core.bounded_json import parse_json
+from wieldy.core.call import Outcome
 
 from .secret import redact_text
 
@@ -17,6 +19,23 @@ def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[
     text = "".join(block.text for block in given if isinstance(block, Text))
     others = (block for block, raw in zip(each, given, strict=True) if not isinstance(raw, Text))
     return (Text(redact_text(text, secrets)), *others)
+
+
+def shown_value(outcome: Outcome) -> Any:
+    """The value of an outcome as models and clients see it: without its secrets.
+
+    Where the value has any, what the content says is given in its place: data if that is JSON,
+    otherwise its text. Whatever shows a value to somebody reads it here.
+    """
+    value = outcome.value
+    if not outcome.metadata.get("covered"):
+        return value
+    if isinstance(value, str):
+        return outcome.text
+    try:
+        return parse_json(outcome.text)
+    except ValueError:
+        return outcome.text
 
 
 def has_covered(value: Any, secrets: tuple[str, ...]) -> bool:

@@ -23,7 +23,19 @@ from .secret import is_secret
 # Shorter text occurs by chance in too many other texts.
 _SHORTEST = 8
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_CREDENTIALS = {"token", "password", "passwd", "secret", "authorization", "credential"}
+_CREDENTIALS = {
+    "apikey",
+    "authorization",
+    "bearer",
+    "credential",
+    "passphrase",
+    "passwd",
+    "password",
+    "pgpassword",
+    "pwd",
+    "secret",
+    "token",
+}
 _KEYS = {"api", "access", "secret", "private", "auth", "signing"}
 # A scheme and what follows it, as in `Authorization: Bearer abc`.
 _SCHEME = re.compile(r"[A-Za-z][\w-]*\s+(\S+)")
@@ -41,7 +53,7 @@ def is_credential(name: str) -> bool:
     """Whether a name means a credential, by the words in it."""
     words = [word.lower() for word in _WORDS.findall(name)]
     after = pairwise(words)
-    return not _CREDENTIALS.isdisjoint(words) or any(
+    return any(word.removesuffix("s") in _CREDENTIALS for word in words) or any(
         second == "key" and first in _KEYS for first, second in after
     )
 
@@ -297,7 +309,8 @@ def _bare_tokens(text: str) -> Iterator[str]:
 def _address_secrets(text: str) -> Iterator[str]:
     """The passwords in the URLs of a text, as they are written and as they are sent.
 
-    A short password is covered after its user name, and not wherever it occurs.
+    The user of an http URL without a password is a token. What is short is covered in the URL, and
+    not wherever it occurs.
     """
     for found in _ADDRESS.finditer(text):
         for user, password in _url_passwords(found[0]):
@@ -305,6 +318,10 @@ def _address_secrets(text: str) -> Iterator[str]:
             forms = (password, unquote(password), unquote_plus(password))
             if len(password) >= _SHORTEST:
                 yield from forms
+        for user in _lone_users(found[0]):
+            yield f"//{user}@"
+            if len(user) >= _SHORTEST:
+                yield from (user, unquote(user))
         for name, value in _query_values(found[0]):
             if is_credential(name) and len(value) >= _SHORTEST:
                 yield value
@@ -324,6 +341,17 @@ def _url_passwords(address: str) -> Iterator[tuple[str, str]]:
     loose = _LOOSE.match(address)
     if loose is not None:
         yield loose[1], loose[2]
+
+
+def _lone_users(address: str) -> Iterator[str]:
+    """The user of an http URL that has no password."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    if parts.scheme in ("http", "https") and user and not password:
+        yield user
 
 
 def _query_values(address: str) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Secret values, and covering them in text and data."""
 
-from collections.abc import Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -10,6 +11,9 @@ from pydantic_core import CoreSchema, core_schema
 from wieldy.core.bounded_json import dump_json
 
 MASK = "**********"
+# Fewer letters of base64 occur by chance in other bytes.
+_SHORTEST_BASE64 = 7
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class Secret:
@@ -75,10 +79,11 @@ def reveal_secret(value: Any) -> Any:
 
 
 def secret_forms(secret: str) -> set[str]:
-    """A secret as it is, and escaped as in JSON, in a `repr` or in a URL."""
+    """A secret as it is, escaped as in JSON, in a `repr` or in a URL, and inside base64."""
     if not secret:
         return set()
     return {
+        *_base64_forms(secret),
         secret,
         dump_json(secret)[1:-1],
         dump_json(secret, ensure_ascii=False)[1:-1],
@@ -87,6 +92,16 @@ def secret_forms(secret: str) -> set[str]:
         quote(secret, safe="", errors="surrogatepass"),
         quote_plus(secret, errors="surrogatepass"),
     }
+
+
+def _base64_forms(secret: str) -> Iterator[str]:
+    """The letters of base64 that only this secret gives, wherever it is in the bytes."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    for before, skipped in ((0, 0), (1, 2), (2, 3)):
+        shown = b64encode(bytes(before) + raw)[skipped : (before + len(raw)) * 8 // 6]
+        if len(shown) >= _SHORTEST_BASE64:
+            yield shown.decode()
+            yield shown.translate(_URL_SAFE).decode()
 
 
 def redact_text(text: str, secrets: Iterable[str]) -> str:

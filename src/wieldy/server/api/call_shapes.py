@@ -7,6 +7,7 @@ from pydantic import Field
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Decision, Outcome
 from wieldy.core.choices import CallState
+from wieldy.core.secrets.covered_content import shown_value
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, clean_text, cut_long
@@ -131,11 +132,12 @@ def describe_whole_call(
 
 
 def read_value(outcome: Outcome) -> Any:
-    """The value of an outcome, read from its text, in which secrets are covered."""
-    if not outcome.ok or outcome.value is None:
+    """The value of an outcome as JSON, without its secrets."""
+    value = shown_value(outcome)
+    if not outcome.ok or value is None:
         return None
-    if isinstance(outcome.value, str):
-        return outcome.text
+    if isinstance(value, str):
+        return value
     try:
         return parse_json(outcome.text)
     except ValueError:

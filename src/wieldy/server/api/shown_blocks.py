@@ -7,6 +7,7 @@ from pydantic import Field
 from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Outcome
 from wieldy.core.limits.handles import parse_handle
+from wieldy.core.secrets.covered_content import shown_value
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
 from .path_parts import write_part
@@ -53,7 +54,7 @@ class ShownBlock(AnswerShape):
 
 def describe_blocks(outcome: Outcome, whole: bool, stored: bool) -> list[ShownBlock]:
     """What a call has shown; long texts are cut unless the whole is asked for."""
-    value = outcome.value
+    value = shown_value(outcome)
     blocks = outcome.content
     if isinstance(value, dict | list) and len(blocks) == 1 and isinstance(blocks[0], Text):
         # The one text is the value as JSON.

@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 from wieldy.core.block import Image, Text, join_text
 from wieldy.core.bounded_json import MAX_DEPTH, NestedTooDeep
 from wieldy.core.call import Outcome
+from wieldy.core.secrets.covered_content import shown_value
 from wieldy.store.row_values import from_column, to_column
 
 # Python refuses to write longer numbers in decimal.
@@ -23,7 +24,7 @@ def value_for_program(outcome: Outcome) -> Any:
     It is the same whether the call has just been made or is read from a store. A value with
     secrets, which are covered in the text, is not given, nor one that is no data but blocks.
     """
-    value = outcome.value
+    value = shown_value(outcome)
     if value is None or "covered" in outcome.metadata or _is_shown(outcome):
         return replace_surrogates(describe_content(outcome)) if outcome.content else None
     if type(value) is str:
@@ -107,7 +108,7 @@ def _clean_value(value: Any, depth: int = 0) -> Any:
 
 def _is_shown(outcome: Outcome) -> bool:
     """Whether the value is shown as a block that is no text, such as a picture."""
-    if type(outcome.value) in _DATA and outcome._content is None:
+    if type(shown_value(outcome)) in _DATA and outcome._content is None:
         return False
     return bool(outcome.content) and not isinstance(outcome.content[-1], Text)
 

@@ -25,6 +25,7 @@ from pydantic_monty import (
 from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.permission.waiting_calls import CallsNeeded
+from wieldy.core.secrets.covered_content import shown_value
 
 from .inner_calls import Foretold, InnerCalls, ended_early
 from .program_errors import ProgramFailed, count_made, explain_program_failure
@@ -311,7 +312,7 @@ class Program:
         """Pass on what the program itself does not get: its pictures, and where it comes from."""
         if outcome.metadata.get("untrusted"):
             self._context.mark_untrusted()
-        if outcome.ok and (outcome._content is not None or not _is_plain(outcome.value)):
+        if outcome.ok and (outcome._content is not None or not _is_plain(shown_value(outcome))):
             for block in outcome.content:
                 if block.type != "text":
                     self._context.emit(block)

@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 from wieldy.core.block import Block, to_text
 from wieldy.core.call import Outcome
 from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
+from wieldy.core.secrets.covered_content import shown_value
 
 from .text_values import untyped_value
 from .xml_elements import unescape_entities
@@ -61,8 +62,9 @@ def _result_facts(result: Outcome | Mapping[str, Any]) -> tuple[bool, Any, str]:
         return success, result.get("data"), to_text("Unknown error" if error is None else error)
     if not result.ok:
         return False, None, result.text or f"The call is {result.status.value}."
-    shown = result.value is None or _has_blocks(result.value)
-    return True, (result.text or None) if shown else result.value, ""
+    value = shown_value(result)
+    shown = value is None or _has_blocks(value)
+    return True, (result.text or None) if shown else value, ""
 
 
 def _has_blocks(value: Any) -> bool:
