@@ -16,6 +16,8 @@ from .output.type_words import read_type
 try:
     import json5
     import yaml
+
+    from wieldy.core.arguments.yaml_reader import read_yaml_text
 except ImportError as error:
     raise ImportError(
         f'Prompts as documents need more packages ({error}): pip install "wieldy[agent]"'
@@ -36,11 +38,11 @@ def read_yaml(path_or_content: str | Path, encoding: str | None = "utf-8") -> An
 def parse_yaml(text: str) -> Any:
     """The data of a YAML text; `ValueError` if it is malformed."""
     try:
-        return bound_reader(yaml.safe_load, text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"The YAML can't be read: {error}") from None
+        return read_yaml_text(text)
     except NestedTooDeep as error:
         raise ValueError(f"The YAML can't be read: it is {error}") from None
+    except ValueError as error:
+        raise ValueError(f"The YAML can't be read: {error}") from None
 
 
 def read_json(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:

@@ -35,7 +35,7 @@ def read_yaml_text(text: str) -> Any:
 
 
 class _Frame:
-    """An open list or object, and the number of values in it."""
+    """An open list or object, and its size: the values in it and their characters."""
 
     __slots__ = ("anchor", "key", "merged", "size", "value")
 
@@ -97,11 +97,13 @@ class _Reader:
         frame = self.frames[-1] if self.frames else None
         if frame is not None and isinstance(frame.value, dict) and frame.key is None:
             frame.key = event.value
+            frame.size += len(event.value)
             return
         value = _plain_scalar(event)
+        size = 1 + len(event.value)
         if event.anchor is not None:
-            self.anchors[event.anchor] = (value, 1)
-        self.put(value, 1)
+            self.anchors[event.anchor] = (value, size)
+        self.put(value, size)
 
     def alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
