@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Audio, Block, Image, Notice, Progress, Resource, Text
 from wieldy.core.call import Call, Outcome, Scope, Status
-from wieldy.core.context import Context
+from wieldy.core.context import Context, carry
 from wieldy.core.errors import (
     AlreadyDecided,
     AnswerNeeded,
@@ -177,6 +177,7 @@ __all__ = [
     "WieldyError",
     "WorkerDied",
     "add_group_tool",
+    "carry",
     "tool",
 ]
 

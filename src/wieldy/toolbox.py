@@ -128,7 +128,7 @@ class Toolbox(CallControl):
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         results, spill = open_results(registry, max_result, spill, kept)
-        self.rules, self.groups = Rules(changed=registry.announce), Groups(registry)
+        self.rules, self.groups = Rules(registry.announce, registry.tools), Groups(registry)
         workers, self._processes = Threads(threads), processes
         permits = Permits(
             self.rules,

@@ -20,7 +20,7 @@ from wieldy.core.engine import Engine
 from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Predicate, Registry, Selection
-from wieldy.core.run import Extras, Observer, current_run
+from wieldy.core.run import Extras, Observer, current_run, nest_here
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
@@ -370,7 +370,7 @@ class View(VisibleTools, Shareable):
         Returns:
             The tools, in order.
         """
-        whose = self._scope.within(scope)
+        whose = nest_here(self._scope.within(scope))
         lister = (listing or whose.session) if loaded_only else None
         listed = await self._registry.refresh_list(lister)
         shown = [tool for tool in listed if self._shows(tool, whose)]
@@ -385,7 +385,7 @@ class View(VisibleTools, Shareable):
         Returns:
             The others, in order.
         """
-        return await self._engine.permits.callable_tools(tools, self._scope)
+        return await self._engine.permits.callable_tools(tools, nest_here(self._scope))
 
     def acting_for(self, scope: Scope) -> "View":
         """Make the view that somebody with this scope has of the same tools.
@@ -412,16 +412,24 @@ class View(VisibleTools, Shareable):
         return View(*parts, run.selection, run.call.scope, self.box)
 
     async def explain_permission(
-        self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        scope: Scope = NO_SCOPE,
+        within: str | None = None,
     ) -> "Explanation":
         """Say whether a call would run, and which rule, trait or mode makes it so.
 
-        Nothing is run, parked or recorded.
+        Nothing is run, parked or recorded. Inside a tool it is about a call nested in the tool's
+        own.
 
         Args:
             name: The tool.
             arguments: What would be sent; they are repaired and checked like those of a call.
             scope: On whose behalf the call would be made, as far as this view leaves that open.
+            within: The id of a call that runs, waits or is recorded, in which the call would be
+                nested.
 
         Returns:
             The decision (`run`, `ask`, `deny` or `dry-run`), the sentence that the ledger and an
@@ -430,12 +438,18 @@ class View(VisibleTools, Shareable):
         Raises:
             ToolNotFound: There is no such tool here.
             InvalidArguments: The arguments don't fit.
+            CallNotFound: No call has the id `within`.
 
         Example:
             `(await box.explain_permission("wipe", {"path": "/"})).because`
         """
-        call = Call(name, arguments, self._scope.within(scope, scope.parent))
-        return await self._engine.explain(call, self._selection)
+        whose = self._scope.within(scope, scope.parent)
+        if within is None:
+            whose = nest_here(whose)
+        else:
+            outer = self._engine.find_running(within) or await self._desk.find_call(within)
+            whose = whose.nested_in(outer.scope, within)
+        return await self._engine.explain(Call(name, arguments, whose), self._selection)
 
     def set_mode(
         self,
@@ -481,7 +495,7 @@ class View(VisibleTools, Shareable):
     @property
     def permission_mode(self) -> PermissionMode:
         """The strictest mode that applies to the calls of this view, whatever their session."""
-        return self._engine.permits.modes.applying(self._scope)[0]
+        return self._engine.permits.modes.applying(nest_here(self._scope))[0]
 
     async def rules_in_force(self) -> Hashable:
         """Read which rules are in force, including those in the store.
@@ -519,7 +533,7 @@ class View(VisibleTools, Shareable):
         scope = own
         if session is not None or given is not NO_SCOPE:
             # The view's own agent wins over the agent that the call names.
-            own = Scope(own.agent, session or own.session, None, own.caller, own.run)
+            own = Scope(own.agent, session or own.session, None, own.caller, own.run, own.around)
             scope = own.within(given, given.parent)
         if isinstance(call, Call):
             idempotency_key = idempotency_key or call.idempotency_key

@@ -54,9 +54,7 @@ async def test_restored_rules_hold_at_once() -> None:
     assert (await box.call("send", {"text": "bAb"})).status == "ok"
 
 
-@pytest.mark.parametrize(
-    "matcher", [lambda value: True, re.compile(b"x"), float("nan"), {"a": 1}, [object()], str]
-)
+@pytest.mark.parametrize("matcher", [lambda value: True, [lambda value: True], str])
 def test_a_rule_that_json_cannot_hold_is_named(matcher: Any) -> None:
     box = make_box()
     box.rules.deny("send", {"text": matcher})

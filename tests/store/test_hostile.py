@@ -105,7 +105,9 @@ async def test_any_name_ends_in_an_outcome_and_the_store_goes_on(
             ran.append(1)
             return 1
 
-        scope = Scope(**{where: text}) if where in ("agent", "parent") else Scope()
+        scope = Scope(
+            agent=text if where == "agent" else None, parent=text if where == "parent" else None
+        )
         own: dict[str, Any] = (
             {where: text} if where in ("id", "provider_id", "idempotency_key") else {}
         )

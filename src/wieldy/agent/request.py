@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wieldy.core.call import Outcome
+from wieldy.core.call import Around, Outcome
 from wieldy.core.discovery.session_listing import run_listing
 from wieldy.core.limits.budget import Budget
 from wieldy.models.model import NO_OPTIONS, Model
@@ -49,6 +49,8 @@ class Request:
     prices: Prices | None = None
     nesting: Nesting | None = None
     max_result: int | None = None
+    # Whose the calls are in which the run began; a resumed run may be inside none.
+    around: tuple[Around, ...] = ()
 
     @property
     def call_session(self) -> str | None:

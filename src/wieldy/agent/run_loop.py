@@ -10,12 +10,14 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.limits.budget import Budget
 from wieldy.core.limits.spending import Spending, current_spending
 from wieldy.core.permission.decisions import carried_run
+from wieldy.core.run import around_here
 from wieldy.core.run_errors import NoAnswer
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
@@ -96,6 +98,7 @@ class RunLoop:
     async def open(self) -> None:
         """Restore the state of a run that is resumed."""
         if self._resumption is None:
+            self.request = replace(self.request, around=around_here())
             return
         found = await self._resumption.open(self.request)
         self.request, self.state, self.again = found.request, found.state, found.calls
@@ -225,7 +228,8 @@ class RunLoop:
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with permanent ids, and with keys that identify them in a resumed run."""
         request, calls = self.request, list(map(self._find_own, calls))
-        scope = Scope(request.agent, request.call_session, run=self.run_id)
+        session, around = request.call_session, request.around
+        scope = Scope(request.agent, session, run=self.run_id, around=around)
         if not self.journal.recorded:
             return [call.replace(scope=scope) for call in calls]
         keys = (f"{self.run_id}:{place}:{index}" for index in range(len(calls)))

@@ -4,8 +4,8 @@ A program that runs the command, such as an agent with a shell, has no terminal.
 with the token of somebody who may.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from wieldy.core.call import Call
 from wieldy.core.choices import Role
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Says who may decide, or raises `MayNotDecide`.
-DecisionCheck = Callable[[Toolbox, Call, "StoredToken"], Coroutine[Any, Any, None]]
+DecisionCheck = Callable[[Call, "StoredToken"], None]
 
 
 class NobodyKnown(WieldyError):
@@ -55,7 +55,7 @@ async def find_decider(box: Toolbox, given: str | None, call: Call, check: Decis
     if token is None:
         return environment.user()
     try:
-        await check(box, call, token)
+        check(call, token)
     except MayNotDecide as error:
         raise TokenLacks(f"{token.name}: {error}") from error
     return token.name

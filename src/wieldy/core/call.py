@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .block import Block, Image, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
@@ -29,6 +29,14 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Around(NamedTuple):
+    """Whose a call is that other calls are nested in: what rules, modes and marks go by."""
+
+    agent: str | None
+    session: str | None
+    caller: str | None
+
+
 class Scope:
     """On whose behalf a call is made.
 
@@ -38,12 +46,14 @@ class Scope:
         parent: The id of the call whose tool makes this call.
         caller: Who asks: the name of a token or of a person.
         run: The run of an agent that the call is part of.
+        around: Whose the calls are that this one is nested in, where that differs, the nearest
+            first. What restricts one of them restricts this call too. It is set by the toolbox.
 
     Example:
         `Call("search", {"query": "tea"}, Scope(agent="researcher"))`
     """
 
-    __slots__ = ("agent", "caller", "parent", "run", "session")
+    __slots__ = ("agent", "around", "caller", "parent", "run", "session")
 
     def __init__(
         self,
@@ -52,12 +62,14 @@ class Scope:
         parent: str | None = None,
         caller: str | None = None,
         run: str | None = None,
+        around: tuple[Around, ...] = (),
     ) -> None:
         self.agent = agent
         self.session = session
         self.parent = parent
         self.caller = caller
         self.run = run
+        self.around = around
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scope) and _scope_fields(self) == _scope_fields(other)
@@ -77,7 +89,32 @@ class Scope:
             self.parent or parent,
             self.caller or outer.caller,
             self.run or outer.run,
+            _join_around(self.around, outer.around),
         )
+
+    def nested_in(self, outer: "Scope", parent: str) -> "Scope":
+        """This scope, for a call nested in one of another scope, whose restrictions hold too."""
+        nested = self.within(outer, parent)
+        whose = Around(outer.agent, outer.session, outer.caller)
+        if whose != (nested.agent, nested.session, nested.caller):
+            nested.around = _join_around((whose,), nested.around)
+        return nested
+
+    def on_the_way(self) -> tuple[Around, ...]:
+        """Whose the call is, and whose the calls are that it is nested in, the nearest first."""
+        return _join_around((Around(self.agent, self.session, self.caller),), self.around)
+
+    def sessions(self) -> tuple[str | None, ...]:
+        """The sessions on the way to the call, its own first."""
+        if not self.around:
+            return (self.session or None,)
+        return tuple(dict.fromkeys(each.session or None for each in self.on_the_way()))
+
+    def callers(self) -> tuple[str | None, ...]:
+        """Everybody on the way to the call, who asks for it first."""
+        if not self.around:
+            return (self.caller,)
+        return tuple(dict.fromkeys(each.caller for each in self.on_the_way()))
 
     def to_dict(self) -> dict[str, str | None]:
         """The fields as a plain dict."""
@@ -90,8 +127,17 @@ class Scope:
         }
 
 
-_scope_fields = attrgetter("agent", "session", "parent", "caller", "run")
+_scope_fields = attrgetter("agent", "session", "parent", "caller", "run", "around")
 NO_SCOPE = Scope()
+
+
+def _join_around(nearer: tuple[Around, ...], further: tuple[Around, ...]) -> tuple[Around, ...]:
+    return tuple(dict.fromkeys((*nearer, *further))) if nearer and further else nearer or further
+
+
+def read_around(data: Any) -> tuple[Around, ...]:
+    """Whose the calls around are, from JSON data."""
+    return tuple(Around(*each) for each in data or ())
 
 
 def check_id(what: str, text: str) -> None:
@@ -241,6 +287,11 @@ class Call:
         """Our id, which names this call alone."""
         return self.named()[0]
 
+    @property
+    def was_named(self) -> bool:
+        """Whether the call has its id already: it was given, or somebody has asked for it."""
+        return self._id is not None
+
     def named(self) -> tuple[str, bool]:
         """Our id, and whether it is new: it was neither given nor asked for before."""
         # The id is made when it is first asked for, because most calls are never looked up.
@@ -261,6 +312,18 @@ class Call:
         facts = {name: getattr(self, name) for name in self.__slots__[1:]}
         check_options(Call.replace, changes, (*facts, "id"))
         return Call(**{"id": self.id, **facts, **changes})
+
+    def nested_in(self, outer: "Call") -> "Call":
+        """The same call, made inside another one."""
+        return Call(
+            self.tool,
+            self.arguments,
+            self.scope.nested_in(outer.scope, outer.id),
+            self.id,
+            self.provider_id,
+            self.decision,
+            self.idempotency_key,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy is the same call, so the id is made before the call is copied.

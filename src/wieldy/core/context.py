@@ -1,13 +1,19 @@
 """What a running tool can ask for: its caller, its call, and a way to show progress."""
 
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextvars import copy_context
+from functools import wraps
+from inspect import iscoroutinefunction
 from math import inf
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .block import Notice, Progress
 from .call import Call, Outcome, Scope
 from .run import CallChannel
 from .schema.signature import Injected
+from .task import run_in_copy
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Shown:
@@ -37,10 +43,12 @@ class Context(Injected):
         `async def report(year: int, context: Context) -> str:`
     """
 
-    __slots__ = ("_run",)
+    __slots__ = ("_run", "_variables")
 
     def __init__(self, run: CallChannel) -> None:
         self._run = run
+        # A thread of the tool's own has none of the variables that say in which call it works.
+        self._variables = copy_context()
 
     @property
     def call_id(self) -> str:
@@ -171,6 +179,9 @@ class Context(Injected):
     ) -> Outcome:
         """Call another tool of the same toolbox, nested in this call.
 
+        It is nested in this call wherever it is made: in a thread of the tool's own, or in a task
+        that goes on after the call.
+
         Args:
             call: The name of the tool, or a `Call`.
             arguments: The arguments of the tool.
@@ -179,7 +190,8 @@ class Context(Injected):
         Returns:
             The outcome of the other call. A failure is an outcome too.
         """
-        return await self._run.call_nested(call, arguments, deps)
+        made = self._run.call_nested(call, arguments, deps)
+        return await (made if self._run.is_around() else run_in_copy(made, self._variables))
 
     def call_sync(
         self,
@@ -188,7 +200,7 @@ class Context(Injected):
         *,
         deps: Any = None,
     ) -> Outcome:
-        """Call another tool of the same toolbox from a blocking function.
+        """Call another tool of the same toolbox from a blocking function, in any thread.
 
         Args:
             call: The name of the tool, or a `Call`.
@@ -198,7 +210,10 @@ class Context(Injected):
         Returns:
             The outcome of the other call. A failure is an outcome too.
         """
-        return self._run.call_nested_blocking(call, arguments, deps)
+        nested = self._run.call_nested_blocking
+        if self._run.is_around():
+            return nested(call, arguments, deps)
+        return self._variables.copy().run(nested, call, arguments, deps)
 
     def _show_item(self, item: Any) -> Awaitable[None]:
         if not self._run.on_loop():
@@ -206,3 +221,35 @@ class Context(Injected):
             return _SHOWN
         waiting = self._run.show(item)
         return _SHOWN if waiting is None else _Shown(waiting)
+
+
+def carry(function: F) -> F:
+    """Let a function work in the present call, in whichever thread it is called.
+
+    A thread that a tool starts does not know for which call it works. Calls that are made there
+    with `box.call` are nested in no call, unless the thread's function is carried.
+
+    Args:
+        function: A function, or a coroutine function.
+
+    Returns:
+        The same function. Any number of threads may call it at the same time.
+
+    Example:
+        `pool.map(wieldy.carry(look_up), cities)`
+    """
+    variables = copy_context()
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def work(*arguments: Any, **options: Any) -> Any:
+            return await run_in_copy(function(*arguments, **options), variables)
+
+    else:
+
+        @wraps(function)
+        def work(*arguments: Any, **options: Any) -> Any:
+            # Only one thread at a time can be in a context.
+            return variables.copy().run(function, *arguments, **options)
+
+    return cast(F, work)

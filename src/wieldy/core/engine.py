@@ -35,7 +35,7 @@ from .outside.admission import admit_outcome
 from .permission.modes import ModeChange
 from .permission.permits import Permits
 from .plan import Plan, Planner
-from .recording import Recorder
+from .recording import Recorder, TakenIds
 from .registry import Registry, Selection
 from .run import Extras, Listener, Observer, Run, Watcher, current_run
 from .schema.result_check import checked_outcome
@@ -44,7 +44,7 @@ from .secrets.credential import sent_secrets
 from .secrets.secret import redact_data, redact_text
 from .streaming import Channel, iterate_pushed
 from .sync import blocking_border
-from .task import ENDED_TASK, current_task
+from .task import current_task
 from .tool import Tool
 from .tracing import OTEL_API, VARIABLE, close_span, is_tracing, open_span, probe, variables
 
@@ -82,6 +82,7 @@ class Engine:
         self._plans = planner.plans
         self._capture_content = capture_content
         self._recorder = recorder
+        self._ids = TakenIds() if recorder is None else None
         self._pause = pause
         self._set_observers(tuple(observers))
         self._listeners: tuple[Listener, ...] = ()
@@ -93,7 +94,7 @@ class Engine:
     ) -> Outcome:
         """Run a call to its outcome; only the cancellation of the awaiting task is raised."""
         started = perf_counter()
-        parent = current_run.get()
+        parent = origin = current_run.get()
         while parent is not None and parent.stopped:
             parent = parent.parent
         run = Run(call, parent)
@@ -104,8 +105,8 @@ class Engine:
         try:
             plan = self._plans.get(call.tool)
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
-            if plan is None or parent or selection or traced:
-                outcome = await self._walk_layers(run, selection)
+            if plan is None or origin or selection or traced or call._id is not None:
+                outcome = await self._walk_layers(run, selection, origin)
             elif plan.function is None or handled:
                 outcome = await self._enter_plan(run, plan)
             else:
@@ -125,8 +126,6 @@ class Engine:
                         run.late, run.tool = self._late, plan.tool
                         value = await settle_value(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
-                    # The task's context refers to the run, so the reference back is cut.
-                    run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
                     outcome = outcome_of_exception(run, error)
@@ -138,14 +137,16 @@ class Engine:
             outcome = _cancelled_outcome(run, error)
         except BaseException:
             # The process or the loop is ending, so the observers are told without waiting.
+            if current_run.get() is run:
+                current_run.set(origin)
             self._tell_now(_interrupted_outcome(run), run)
             raise
         finally:
             run.stopped = True
             self._running.discard(run)
+        current_run.set(origin)
         if outcome.seconds is None:
             outcome.seconds = perf_counter() - started
-            current_run.set(parent)
         if run.eventful:
             return await self._wind_up(run, outcome)
         return await (self._attend or self._end_run)(run, outcome) if self._attended else outcome
@@ -219,7 +220,7 @@ class Engine:
             # It is held back, and not offered at all.
             return Explanation("deny", denied.reason)
         run.values = await self._accept_values(run, plan)
-        limits = self.call_limits.find_states(plan.tool.name, call.scope.caller)
+        limits = self.call_limits.find_states(plan.tool.name, call.scope.callers())
         return replace(await self.permits.explain(run), limits=limits)
 
     def set_mode(self, change: ModeChange) -> None:
@@ -240,6 +241,10 @@ class Engine:
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call reports."""
         await self._tell_observers(outcome)
+
+    def find_running(self, call_id: str) -> Call | None:
+        """The call of this id that runs here."""
+        return next((run.call for run in tuple(self._running) if run.call.id == call_id), None)
 
     def interrupt(self, call_id: str) -> bool:
         """Stop a running call so that its caller gets an interrupted outcome.
@@ -289,12 +294,17 @@ class Engine:
             raise left
         return outcome
 
-    def _walk_layers(self, run: Run, selection: Selection | None) -> Awaitable[Outcome]:
+    def _walk_layers(
+        self, run: Run, selection: Selection | None, origin: Run | None
+    ) -> Awaitable[Outcome]:
         """Find the tool, accept the arguments, and go through its middleware."""
-        if run.parent is not None:
-            if run.parent.secrets:
-                run.keep_secret(run.parent.secrets)
-            run.call = _nest_call(run.call, run.parent.call)
+        if self._ids is not None and run.call.was_named and run.call.decision is None:
+            self._ids.take(run.call)
+        if origin is not None:
+            if origin.secrets:
+                run.keep_secret(origin.secrets)
+            if run.call.decision is None:
+                run.call = run.call.nested_in(origin.call)
         # A call that was decided on has counted when it came.
         spending = current_spending.get() if run.call.decision is None else None
         if spending is not None and (reason := spending.take_call(run.call)) is not None:
@@ -327,7 +337,7 @@ class Engine:
     def _find(self, run: Run, selection: Selection | None) -> Plan:
         """The plan of the tool that the caller means; raises if the caller has no such tool."""
         name = run.call.tool
-        if run.depth > _DEEPEST:
+        if run.depth > _DEEPEST or len(run.call.scope.around) > _DEEPEST:
             raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
         if selection is not None:
             run.selection = selection
@@ -483,11 +493,6 @@ class _EngineLink:
         if engine is None:
             raise RuntimeError("the toolbox of this call is gone")
         return engine
-
-
-def _nest_call(call: Call, around: Call) -> Call:
-    """The call, with what it inherits from the call that it is nested in."""
-    return call.replace(scope=call.scope.within(around.scope, around.id))
 
 
 def _is_shown(tool: Tool, run: Run, selection: Selection | None) -> bool:

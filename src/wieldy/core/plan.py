@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments.intake import Accept, Intake
 from .arguments.private_copy import private_arguments
-from .call import Outcome
-from .errors import DefinitionError
+from .call import Outcome, Status
+from .errors import (
+    CallDenied,
+    CallError,
+    CallInterrupted,
+    CallTimeout,
+    CallUnknown,
+    DefinitionError,
+    ToolFailed,
+)
 from .invoke import bare_function, make_invoker
 from .limits.concurrency import limit_concurrency
 from .limits.deadline import limit_time
@@ -264,7 +272,24 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
     outcome = await proceed(run)
     if not isinstance(outcome, Outcome):
         raise TypeError(f"a middleware gave {type(outcome).__name__}, not an Outcome")
+    if outcome.error is None and outcome.status not in (Status.OK, Status.PENDING):
+        outcome.error = _unsaid_error(run.tool, outcome.status)
     return outcome
+
+
+def _unsaid_error(tool: Tool, status: Status) -> CallError:
+    """The error of an outcome whose middleware gave none."""
+    said = "a middleware ended the call, and did not say why"
+    match status:
+        case Status.DENIED:
+            return CallDenied(tool.name, said)
+        case Status.UNKNOWN:
+            return CallUnknown(tool.name, said)
+        case Status.INTERRUPTED:
+            return CallInterrupted(tool.name)
+        case Status.TIMEOUT:
+            return CallTimeout(tool.name, tool.limits.timeout or 0)
+    return ToolFailed(RuntimeError(said))
 
 
 async def _when_awaited(run: Run, proceed: Handler) -> Outcome:

@@ -1,11 +1,18 @@
-"""The interface of a record of calls, which the store implements."""
+"""The interface of a record of calls, which the store implements, and what is kept without one."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable
-from typing import Protocol
+from typing import Any, Protocol
 
-from .call import Outcome
+from .bounded_json import parse_json
+from .call import Call, Outcome
+from .canonical import digest_of
+from .errors import KeyTaken
 from .permission.modes import ModeChange
 from .run import Handler, Objection, Run
+
+_REMEMBERED = 10_000
 
 
 class RecordLayers(Protocol):
@@ -36,3 +43,36 @@ class Recorder(Protocol):
 
     def late(self, run: Run, outcome: Outcome) -> None:
         """Record how an abandoned function ended. Called on any thread."""
+
+
+class TakenIds:
+    """The latest ids that programs gave to calls, each with a digest of its call.
+
+    An id names one call alone. A store knows that of all its calls by itself.
+    """
+
+    def __init__(self) -> None:
+        self._digests: OrderedDict[str, str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, call: Call) -> None:
+        """Remember a call; `KeyTaken` if another one had its id."""
+        digest = digest_of([call.tool, _plain_arguments(call)])
+        with self._lock:
+            known = self._digests.setdefault(call.id, digest)
+            self._digests.move_to_end(call.id)
+            if len(self._digests) > _REMEMBERED:
+                self._digests.popitem(last=False)
+        if known != digest:
+            raise KeyTaken(call.tool, call.id)
+
+
+def _plain_arguments(call: Call) -> Any:
+    """The arguments of a call, read if they are JSON text."""
+    sent = call.arguments
+    if not isinstance(sent, str):
+        return dict(sent or {})
+    try:
+        return parse_json(sent)
+    except ValueError:
+        return sent

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from pydantic_core import from_json
 
 from .block import Block, Progress, to_blocks
-from .call import Call, Outcome
+from .call import Around, Call, Outcome, Scope
 from .secrets.credential import held_secrets
 from .secrets.held_text import HeldText
 from .secrets.secret import redact_data, redact_text
@@ -93,6 +93,9 @@ class CallChannel(Protocol):
 
     def mark_untrusted(self) -> None:
         """Note that what the call gives comes from outside."""
+
+    def is_around(self) -> bool:
+        """Whether this code runs in this call, or in one that is nested in it."""
 
     async def call_nested(
         self, call: "str | Call", arguments: Mapping[str, Any] | str | None, deps: Any
@@ -185,8 +188,8 @@ class Run:
     exclusive: bool = False
     # The texts that the call emitted, if its result comes from outside; otherwise None.
     outside: list[str] | None = None
-    # Whether a result from outside is in the session, where a rule has asked.
-    tainted: bool | None = None
+    # Whether a result from outside is in each session on the way, where a rule has asked.
+    tainted: tuple[bool, ...] | None = None
     # Whether the caller wants the result held to the tool's output schema.
     checks_result: bool = False
     slots: object = None
@@ -341,6 +344,11 @@ class Run:
             self.note("cost", self.noted("cost", 0.0) + cost)
         if meta:
             self.note("meta", {**self.noted("meta", {}), **redact_data(dict(meta), self.secrets)})
+
+    def is_around(self) -> bool:
+        """Whether this code runs in this call, or in one that is nested in it."""
+        here = current_run.get()
+        return here is not None and (here is self or self in here.ancestors())
 
     async def call_nested(
         self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
@@ -566,7 +574,19 @@ Veto = Callable[[Run], Awaitable[LateRefusal | None]]
 Objection = Callable[[Run], LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None]
 
 
-# The call that this code runs in. A call may end without resetting it, and a task that a tool
-# started may outlive its call, so a reader must skip calls that have stopped.
+# The call that this code runs in. A task that a tool started may outlive its call: its own calls
+# are nested in that call, but a reader who wants one that still runs must skip what has stopped.
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
 held_places: ContextVar[tuple[WorkerPlace, ...]] = ContextVar("wieldy_places", default=())
+
+
+def nest_here(scope: Scope) -> Scope:
+    """A scope as a call made by this code would have it: nested in the call that runs here."""
+    run = current_run.get()
+    return scope if run is None else scope.nested_in(run.call.scope, run.call.id)
+
+
+def around_here() -> tuple[Around, ...]:
+    """Whose the calls are that this code runs in, the nearest first."""
+    run = current_run.get()
+    return () if run is None else run.call.scope.on_the_way()

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import types
 from collections.abc import Coroutine, Generator, Iterator
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -55,9 +55,15 @@ def current_task() -> "asyncio.Task[Any]":
 
 
 @types.coroutine
-def run_in_copy(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-    """Run a coroutine in this task, and in a copy of its context, as a task of its own would."""
-    context, given, failure = copy_context(), None, None
+def run_in_copy(
+    coroutine: Coroutine[Any, Any, T], variables: Context | None = None
+) -> Generator[Any, Any, T]:
+    """Run a coroutine in this task, and in a copy of its context, as a task of its own would.
+
+    Where `variables` are given, the copy is of these.
+    """
+    context = copy_context() if variables is None else variables.copy()
+    given, failure = None, None
     while True:
         try:
             if failure is None:
@@ -88,28 +94,3 @@ class _Current:
 running_tasks: Any = _Current()
 if sys.version_info < (3, 12):
     running_tasks = vars(asyncio.tasks)["_current_tasks"].values()
-
-
-class _EndedTask:
-    """Stands for the task of a call that has ended.
-
-    It also stands for that task's loop, which counts as closed.
-    """
-
-    def get_loop(self) -> "_EndedTask":
-        return self
-
-    def cancelling(self) -> int:
-        return 0
-
-    def is_closed(self) -> bool:
-        return True
-
-    def is_running(self) -> bool:
-        return False
-
-    def call_soon_threadsafe(self, *_: Any) -> None:
-        raise RuntimeError("the call has ended")
-
-
-ENDED_TASK: Any = _EndedTask()

@@ -12,7 +12,7 @@ from .errors import DefinitionError
 from .keyword_check import check_options
 from .limits.limits import NO_LIMITS, Limits
 from .names import listed_names
-from .permission.argument_reach import Aliases, ArgumentNames
+from .permission.argument_reach import Aliases, ArgumentNames, declared_names
 from .schema import json_schema as schema_of
 from .schema.derive import UNSET, Argument, Reshape
 from .schema.preset_removal import without_filled_in
@@ -23,6 +23,7 @@ from .schema.signature import (
     bound_keywords,
     bound_values,
     find_documented,
+    known_values,
     local_names,
     read_docstring,
     read_outside,
@@ -520,7 +521,14 @@ def _read_argument_names(tool: Tool) -> ArgumentNames:
         # With a schema from outside, the function gets the arguments as they were sent.
         return {} if tool.own_schema else schema_of.field_aliases(tool.name, tool.signature)
 
-    return ArgumentNames(tool.own_names, read_aliases)
+    def read_declared() -> frozenset[str] | None:
+        names = declared_names(tool.input_schema, closed=tool.own_schema is not None)
+        own, known = tool.own_names, known_values(tool.function)
+        if names is None:
+            return None
+        return names.union(own, own.values(), tool.presets, known)
+
+    return ArgumentNames(tool.own_names, read_aliases, read_declared)
 
 
 def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:

@@ -256,6 +256,10 @@ class WorkerChannel:
             and all(map(operator.is_, value, sent))
         )
 
+    def is_around(self) -> bool:
+        """Always True: the engine nests what a worker asks for in the call that the worker runs."""
+        return True
+
     def call_nested(self, call: str | Call, arguments: Any = None, deps: Any = None) -> Any:
         """Run a nested call in the engine's process."""
         return ask(None, "call", call, arguments, deps)

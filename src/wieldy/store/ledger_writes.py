@@ -20,6 +20,7 @@ from .databases.tables import calls
 from .process_owner import ProcessOwner
 from .row_values import (
     argument_columns,
+    around_column,
     call_columns,
     from_column,
     to_column,
@@ -96,6 +97,7 @@ def _start_columns(run: Run, arguments: str) -> dict[str, str]:
         "parent": scope.parent,
         "caller": scope.caller,
         "run": scope.run,
+        "around": around_column(scope),
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
         "reason": run.because,

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.canonical import digest_of
 from wieldy.core.errors import (
     CallNotFound,
     KeyTaken,
@@ -287,10 +288,8 @@ class LedgerRecorder:
         try:
             _refuse_itself(run, first)
             entry = await self._store.entry(first, True) if row is None else read_shown(row)
-            if entry.call.tool != run.tool.name or entry.asked not in (
-                None,
-                digest_without_secrets(run),
-            ):
+            asked = entry.asked or digest_of(entry.call.arguments)
+            if entry.call.tool != run.tool.name or asked != digest_without_secrets(run):
                 raise KeyTaken(run.tool.name, first)
             if not _is_settled(entry):
                 entry = await self._store.until(first, _is_settled)

@@ -19,7 +19,7 @@ from wieldy.core.bounded_json import (
     dump_json,
     parse_json,
 )
-from wieldy.core.call import Call, Decision, Outcome, Scope, Status
+from wieldy.core.call import Call, Decision, Outcome, Scope, Status, read_around
 from wieldy.core.choices import ENDED_STATES, CallState
 from wieldy.core.errors import (
     CallDenied,
@@ -70,10 +70,16 @@ def call_columns(call: Call) -> dict[str, Any]:
         "parent": scope.parent,
         "caller": scope.caller,
         "run": scope.run,
+        "around": around_column(scope),
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
         "partial": 0,
     }
+
+
+def around_column(scope: Scope) -> str | None:
+    """Whose the calls are that a call is nested in, where that differs."""
+    return to_column(scope.around) if scope.around else None
 
 
 def mode_row(change: ModeChange) -> dict[str, Any]:
@@ -193,7 +199,8 @@ def read_call(row: Any) -> Call:
             state=from_column(row.paused),
         )
     arguments = from_column(row.arguments)
-    scope = Scope(row.agent, row.session, row.parent, row.caller, row.run)
+    around = read_around(from_column(row.around))
+    scope = Scope(row.agent, row.session, row.parent, row.caller, row.run, around)
     key = row.idempotency_key
     return Call(row.tool, arguments, scope, row.id, row.provider_id, decision, key)
 

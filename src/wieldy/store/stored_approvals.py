@@ -140,6 +140,10 @@ class StoredApprovals:
         there = _require_parked(row, call_id)
         return await _read_rows([there], lambda: self._read_row(there))
 
+    async def find_call(self, call_id: str) -> Call:
+        """The recorded call of this id; `CallNotFound` otherwise."""
+        return (await self._store.entry(call_id)).call
+
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:

@@ -19,6 +19,7 @@ from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import NotKept, StoreError
 from wieldy.core.keyword_check import check_options
 from wieldy.core.names import find_near_names
+from wieldy.core.permission.condition_fit import check_conditions
 from wieldy.core.permission.conditions import Matcher
 from wieldy.core.permission.criteria import Criteria, RuleOptions
 from wieldy.core.permission.rules import Rule, Verdict, make_rule
@@ -138,7 +139,7 @@ class Standing:
             `await box.standing.allow("read_*", by="ann", expires_in=3600)`
         """
         check_options(Standing.allow, options, RuleOptions.__annotations__)
-        rule = make_rule(Verdict.ALLOW, pattern, where, None, options)
+        rule = self._make_rule(Verdict.ALLOW, pattern, where, None, options)
         tools = {
             tool.name: tool.fingerprint for tool in self._registry.tools() if rule.concerns(tool)
         }
@@ -173,7 +174,7 @@ class Standing:
             The stored rule.
         """
         check_options(Standing.ask, options, RuleOptions.__annotations__)
-        rule = make_rule(Verdict.ASK, pattern, where, reason, options)
+        rule = self._make_rule(Verdict.ASK, pattern, where, reason, options)
         return await self._put_rule(_rule_columns(rule, by), expires_in)
 
     async def deny(
@@ -204,7 +205,7 @@ class Standing:
             `await box.standing.deny("delete_*", reason="not in this project")`
         """
         check_options(Standing.deny, options, RuleOptions.__annotations__)
-        rule = make_rule(Verdict.DENY, pattern, where, reason, options)
+        rule = self._make_rule(Verdict.DENY, pattern, where, reason, options)
         return await self._put_rule(_rule_columns(rule, by), expires_in)
 
     async def list(self) -> "list[StandingRule]":
@@ -244,6 +245,18 @@ class Standing:
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules)
+
+    def _make_rule(
+        self,
+        verdict: Verdict,
+        pattern: str | None,
+        where: Where,
+        reason: str | None,
+        options: RuleOptions,
+    ) -> Rule:
+        rule = make_rule(verdict, pattern, where, reason, options)
+        check_conditions(rule, self._registry.tools())
+        return rule
 
     async def _put_rule(self, row: dict[str, Any], expires_in: float | None) -> StandingRule:
         if expires_in is not None and not 0 < expires_in < math.inf:

@@ -32,14 +32,20 @@ class StoredSessions:
         self._owed: set[str] = set()
 
     async def add(self, call: Call) -> None:
-        """Remember that this call brought something from outside into its session."""
-        key = session_shelf(call.scope.session or None)
-        self._owed.add(key)
+        """Remember that this call brought something from outside into the sessions on its way."""
+        additions = [_Addition(call, session) for session in call.scope.sessions()]
+        # All of them hold here before the first is written.
+        self._owed.update(each.key for each in additions)
+        for addition in additions:
+            await self._add_one(call, addition)
+
+    async def _add_one(self, call: Call, addition: "_Addition") -> None:
+        key = addition.key
         try:
             if not await self._store.read(lambda connection: _is_there(connection, key)):
-                await self._store.write(_Addition(call, key))
+                await self._store.write(addition)
         except StoreUnavailable:
-            self._store.owe(_Addition(call, key))
+            self._store.owe(addition)
         except StoreError as error:
             # This process goes on knowing it.
             _log.error(
@@ -50,9 +56,10 @@ class StoredSessions:
 
     def add_soon(self, call: Call) -> None:
         """The same without waiting; it holds here at once."""
-        key = session_shelf(call.scope.session or None)
-        self._owed.add(key)
-        self._store.insist(_Addition(call, key))
+        for session in call.scope.sessions():
+            addition = _Addition(call, session)
+            self._owed.add(addition.key)
+            self._store.insist(addition)
 
     async def holds(self, session: str | None) -> bool:
         """Whether a result from outside is in the session."""
@@ -84,10 +91,11 @@ class StoredSessions:
 class _Addition:
     """The operation that writes that a session is untrusted; it may run twice."""
 
-    def __init__(self, call: Call, key: str) -> None:
+    def __init__(self, call: Call, session: str | None) -> None:
+        self.key = session_shelf(session)
         self._row: dict[str, Any] = {
-            "id": key,
-            "session": call.scope.session or None,
+            "id": self.key,
+            "session": session,
             "tool": call.tool,
             "call": call.id,
             "at": time.time(),

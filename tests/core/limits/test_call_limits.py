@@ -170,7 +170,7 @@ def test_a_forked_child_counts_from_nothing(box: Toolbox) -> None:
     assert box.call_sync("add", {"a": 1}).ok
     child = os.fork()
     if child == 0:
-        os._exit(0 if box.call_limits.find_states("add", None)[0].started == 0 else 1)
+        os._exit(0 if box.call_limits.find_states("add", [None])[0].started == 0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -155,7 +155,6 @@ async def test_a_stored_rule_for_a_caller_holds_for_its_calls(tmp_path: Path) ->
     ("options", "error", "message"),
     [
         ({}, ValueError, "a rule needs a tool's name or pattern, not None"),
-        ({"caller": "ann"}, ValueError, "a rule needs a tool's name or pattern"),
         ({"pattern": ""}, ValueError, "a rule needs a tool's name or pattern, not ''"),
         ({"destructve": True}, TypeError, "Did you mean 'destructive'"),
         ({"fast": True}, TypeError, "has no keyword argument 'fast'. It takes agent, "),
@@ -182,6 +181,29 @@ async def test_a_rule_that_means_nothing_is_refused_with_what_to_say(
         with pytest.raises(error) as refused:
             await kept.standing.deny(**options)
         assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("whose", ["caller", "agent", "session"])
+async def test_whose_calls_are_meant_is_enough_for_a_rule_that_restricts(
+    whose: str, tmp_path: Path
+) -> None:
+    async with Toolbox(store=f"sqlite:///{tmp_path}/s.db") as box:
+        box.add(touch)
+        eve, ann, bob, zoe = ({whose: name} for name in ("eve", "ann", "bob", "zoe"))
+        rules: Any = box.rules
+        rules.deny(**eve)
+        rules.ask(**ann)
+        standing: Any = box.standing
+        await standing.deny(**bob)
+        # All that somebody calls is allowed only by a rule that says so.
+        with pytest.raises(ValueError, match="needs a tool's name or pattern"):
+            rules.allow(**eve)
+
+        scope: Any = Scope
+        made = [Call("touch", {}, scope(**each)) for each in (eve, ann, bob, zoe)]
+        assert [(await box.call(each)).status.value for each in made] == [
+            "denied", "pending", "denied", "ok",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,6 @@ class Order(BaseModel):
     ("where", "expected"),
     [
         ({"count": 1}, "denied"),
-        ({"count": True}, "ok"),
         ({"count": [2, 3]}, "ok"),
         ({"count": [1, 2]}, "denied"),
         ({"count": lambda n: n > 0}, "denied"),
@@ -244,7 +243,6 @@ class Order(BaseModel):
         ({"order.amount": lambda n: n > 10}, "denied"),
         ({"order.note": "urgent*"}, "ok"),
         ({"level": "high", "count": 2}, "ok"),
-        ({"nothing": "*"}, "ok"),
     ],
 )
 async def test_argument_matchers(where: dict[str, Any], expected: str) -> None:

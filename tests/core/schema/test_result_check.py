@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from wieldy import Image, InvalidResult, Outcome, Status, Tool, Toolbox
+from wieldy import DefinitionError, Image, InvalidResult, Outcome, Status, Tool, Toolbox
 from wieldy.core.schema.result_check import promised_result
 
 
@@ -213,11 +213,30 @@ def test_a_tool_whose_value_is_made_into_another_promises_nothing() -> None:
     assert promised_result(Tool(one, postprocess=str, output_schema={"type": "string"})) is not None
 
 
-def test_a_schema_that_cant_be_used_is_no_promise() -> None:
-    broken = {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}
+BROKEN: list[dict[str, Any]] = [
+    {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
+    {"type": "nothing"},
+]
 
-    assert promised_result(Tool(deep, output_schema=broken)) is None
-    assert promised_result(Tool(deep, output_schema={"type": "nothing"})) is None
+
+@pytest.mark.parametrize("schema", BROKEN)
+def test_a_server_s_schema_that_cant_be_used_is_no_promise(schema: dict[str, Any]) -> None:
+    assert promised_result(Tool(deep, output_schema=schema, source="mcp:shop")) is None
+
+
+@pytest.mark.parametrize("schema", BROKEN)
+async def test_a_program_s_own_schema_that_cant_be_used_is_told_when_it_is_needed(
+    schema: dict[str, Any],
+) -> None:
+    box = Toolbox()
+    box.add(deep, output_schema=schema)
+    assert (await box.call("deep", {"depth": 1})).ok
+
+    outcome = await box.call("deep", {"depth": 1}, check_output=True)
+
+    assert "its output schema can't be used" in outcome.text
+    with pytest.raises(DefinitionError, match="its output schema can't be used"):
+        box.schemas("mcp")
 
 
 def test_the_schema_is_compiled_once_for_a_tool() -> None:

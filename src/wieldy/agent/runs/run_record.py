@@ -14,6 +14,7 @@ from wieldy.agent.run_state import RunState, Step
 from wieldy.agent.strategies.strategy import Strategy
 from wieldy.agent.subagents.nesting import read_nesting
 from wieldy.core.bounded_json import MAX_WRAPPED, bound_writer, dump_json, parse_json
+from wieldy.core.call import read_around
 from wieldy.core.run_errors import StateRefused
 from wieldy.core.secrets.secret import redact_data
 from wieldy.models.model import Reply
@@ -147,6 +148,8 @@ def write_request(request: Request) -> str:
         "session": request.session,
         "deps": request.deps is not None,
     }
+    if request.around:
+        written["around"] = request.around
     if request.nesting is not None:
         written["nesting"] = request.nesting.to_dict()
     return bound_writer(_encoder.encode, written, MAX_WRAPPED)
@@ -171,4 +174,5 @@ def read_request(
         max_rounds=data["max_rounds"],
         session=data["session"],
         nesting=read_nesting(run_id, data.get("nesting")),
+        around=read_around(data.get("around")),
     )

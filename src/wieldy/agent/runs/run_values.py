@@ -6,7 +6,7 @@ from typing import Any
 
 from wieldy.core.block import read_block
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
-from wieldy.core.call import Call, Outcome, Scope, Status
+from wieldy.core.call import Call, Outcome, Scope, Status, read_around
 from wieldy.core.secrets.credential import sent_secrets
 from wieldy.models.model import Answers, Reply, Said, Turn
 from wieldy.store.row_values import (
@@ -95,7 +95,7 @@ def _read_answer(data: Mapping[str, Any]) -> Outcome:
 
 def write_call(call: Call, form: Form = to_json_data) -> dict[str, Any]:
     """A call as JSON."""
-    return {
+    written = {
         "id": call.id,
         "tool": call.tool,
         "arguments": form(call.arguments),
@@ -103,6 +103,7 @@ def write_call(call: Call, form: Form = to_json_data) -> dict[str, Any]:
         "key": call.idempotency_key,
         "run": call.scope.run,
     }
+    return {**written, "around": call.scope.around} if call.scope.around else written
 
 
 def read_run_call(data: Mapping[str, Any]) -> Call:
@@ -110,7 +111,7 @@ def read_run_call(data: Mapping[str, Any]) -> Call:
     return Call(
         data["tool"],
         data["arguments"],
-        Scope(run=data["run"]),
+        Scope(run=data["run"], around=read_around(data.get("around"))),
         data["id"],
         data["provider_id"],
         idempotency_key=data["key"],

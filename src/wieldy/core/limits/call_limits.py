@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -220,13 +220,12 @@ class CallLimits:
         """How many calls each limit has refused, by its name."""
         return {each.limit.name: each.counter.refused for each in self._limited}
 
-    def find_states(self, tool: str, caller: str | None) -> tuple[LimitState, ...]:
+    def find_states(self, tool: str, callers: Iterable[str | None]) -> tuple[LimitState, ...]:
         """The limits that hold for the calls of a tool, and how much of them is used."""
         now = time.monotonic()
         found = []
         with self._lock:
-            for each in _choose_limits(self._find_limited(tool), caller):
-                key = each.find_key(caller)
+            for each, key in _choose_limits(self._find_limited(tool), callers):
                 started, running = each.counter.usage(key, now)
                 wait = each.counter.wait_for_start(key, now)
                 limit = each.limit
@@ -258,8 +257,8 @@ class CallLimits:
 
     def _take(self, run: Run, limited: tuple[_Limited, ...]) -> list[_Holding]:
         """Count a call under every limit that holds for it, or under none and refuse it."""
-        caller, now, held = run.call.scope.caller, time.monotonic(), _held.get()
-        meant = [(each, each.find_key(caller)) for each in _choose_limits(limited, caller)]
+        now, held = time.monotonic(), _held.get()
+        meant = _choose_limits(limited, run.call.scope.callers())
         # A call that was decided on has counted when it came.
         decided = run.call.decision is not None
         with self._lock:
@@ -310,9 +309,15 @@ class CallLimits:
             each.renew()
 
 
-def _choose_limits(limited: Iterable[_Limited], caller: str | None) -> list[_Limited]:
-    """The limits that hold for a caller: one by name holds in place of the one for each."""
+def _choose_limits(limited: Iterable[_Limited], callers: Iterable[str | None]) -> list[_Holding]:
+    """The limits that hold for any of these callers, and under what each counts."""
     found = list(limited)
+    meant = ((each, each.find_key(one)) for one in callers for each in _limits_of(found, one))
+    return list(dict.fromkeys(meant))
+
+
+def _limits_of(found: Sequence[_Limited], caller: str | None) -> list[_Limited]:
+    """The limits of a caller: one by name holds in place of the one for each."""
     named = {each.limit.tools for each in found if each.limit.caller == caller is not None}
     return [
         each

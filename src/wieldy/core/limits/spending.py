@@ -1,5 +1,6 @@
 """What a run has used up of its budget, and of the budgets of the runs around it."""
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -78,11 +79,13 @@ class Spending:
 
     def take_call(self, call: Call) -> str | None:
         """Count a call that is about to be made, or say why it must not be."""
-        reason = self.used_up()
-        if reason is None:
-            self.add(calls=1)
-            reason = self._count_repeats(call)
-        return reason
+        # Threads of a tool may make calls at the same time, and share what is left.
+        with _counting:
+            reason = self.used_up()
+            if reason is None:
+                self.add(calls=1)
+                reason = self._count_repeats(call)
+            return reason
 
     def used_up(self) -> str | None:
         """Name the bound that is reached, in words; None if none is."""
@@ -171,5 +174,6 @@ class Spending:
         return worked
 
 
+_counting = threading.Lock()
 # The spending of the run in which the present code works.
 current_spending: ContextVar[Spending | None] = ContextVar("wieldy_spending", default=None)

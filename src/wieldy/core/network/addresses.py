@@ -32,6 +32,7 @@ _EMBEDDING = (
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b:1::/48"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
 # Networks for protocols, relays and examples, on which Python's versions disagree, and the
@@ -39,7 +40,10 @@ _EMBEDDING = (
 _SET_ASIDE = tuple(
     map(
         ipaddress.ip_network,
-        ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "2001::/23", "3fff::/20"),
+        (
+            *("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"),
+            *("2001::/23", "3fff::/20", "64:ff9b:1::/48"),
+        ),
     )
 )
 # The middle of an ISATAP address, whose last part is an IPv4 address, in any network.
@@ -133,14 +137,26 @@ def is_near_address(address: Address) -> bool:
         return True
     if isinstance(address, IPv4Address):
         return not address.is_global or address.is_multicast or address.is_reserved
+    if any(map(is_near_address, embedded_addresses(address))):
+        return True
+    if any(address in network for network, _ in _EMBEDDING) and int(address) > 1:
+        # Beyond the IPv4 address that it contains, nothing is near.
+        return False
+    return address not in _GLOBAL or not address.is_global or address.scope_id is not None
+
+
+def embedded_addresses(address: Address | None) -> Iterator[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address contains, in every form that somebody reads."""
+    if not isinstance(address, IPv6Address) or int(address) <= 1:
+        # `::` and `::1` contain none.
+        return
     number = int(address)
     for network, shift in _EMBEDDING:
-        # `::` and `::1` contain no IPv4 address.
-        if address in network and number > 1:
-            return is_near_address(IPv4Address(number >> shift & 0xFFFFFFFF))
-    if number >> 32 & 0xFFFFFFFF in _ISATAP and is_near_address(IPv4Address(number & 0xFFFFFFFF)):
-        return True
-    return address not in _GLOBAL or not address.is_global or address.scope_id is not None
+        if address in network:
+            yield IPv4Address(number >> shift & 0xFFFFFFFF)
+    if number >> 32 & 0xFFFFFFFF in _ISATAP:
+        yield IPv4Address(number & 0xFFFFFFFF)
+    yield from address.teredo or ()
 
 
 def read_address(host: str) -> Address | None:

@@ -15,7 +15,7 @@ class UntrustedSessions(Protocol):
     """The sessions that have a result from outside in them. None is a session of its own."""
 
     async def add(self, call: Call) -> None:
-        """Remember that this call brought something from outside into its session."""
+        """Remember that this call brought something from outside into the sessions on its way."""
 
     def add_soon(self, call: Call) -> None:
         """The same without waiting; it holds here at once. Safe from any thread."""
@@ -50,12 +50,13 @@ class MemorySessions:
         self._earlier: bytearray | None = None
 
     async def add(self, call: Call) -> None:
-        """Remember that this call brought something from outside into its session."""
+        """Remember that this call brought something from outside into the sessions on its way."""
         self.add_soon(call)
 
     def add_soon(self, call: Call) -> None:
         """The same without waiting."""
-        self._note_session(session_key(call.scope.session), True)
+        for session in call.scope.sessions():
+            self._note_session(session_key(session), True)
 
     async def holds(self, session: str | None) -> bool:
         """Whether a result from outside is, or may be, in the session."""

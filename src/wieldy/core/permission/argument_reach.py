@@ -6,9 +6,10 @@ restricts matches if any of them does, a rule that allows only if all of them do
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from wieldy.core.secrets.secret import reveal_secret
@@ -17,6 +18,14 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 LISTS = (list, tuple, set, frozenset, deque)
 UNREADABLE: Any = object()
 _MISSING: Any = object()
+# Keywords beside which `properties` names all arguments.
+_PLAIN_KEYWORDS = frozenset(
+    {
+        *("$comment", "$defs", "$id", "$schema", "additionalProperties", "default", "definitions"),
+        *("description", "examples", "maxProperties", "minProperties", "properties", "required"),
+        *("title", "type"),
+    }
+)
 
 # For each class, and for dicts under None, the fields by the names under which they are sent.
 Aliases = Mapping[type | None, Mapping[str, Sequence[str]]]
@@ -25,15 +34,28 @@ Aliases = Mapping[type | None, Mapping[str, Sequence[str]]]
 class ArgumentNames:
     """The names by which rules may refer to one tool's arguments.
 
-    `own` has the function's names of arguments that the model sees under others.
+    `own` has the function's names of arguments that the model sees under others. `declared` gives
+    the names of all arguments, or None if there may be others.
     """
 
-    __slots__ = ("_aliases", "_read", "own")
+    __slots__ = ("_aliases", "_read", "declared", "own")
 
-    def __init__(self, own: Mapping[str, str], read_aliases: Callable[[], Aliases]) -> None:
+    def __init__(
+        self,
+        own: Mapping[str, str],
+        read_aliases: Callable[[], Aliases],
+        declared: Callable[[], Collection[str] | None],
+    ) -> None:
         self.own = own
+        self.declared = cache(declared)
         self._read = read_aliases
         self._aliases: Aliases | None = None
+
+    def may_have(self, path: Sequence[str]) -> bool:
+        """Whether a dotted name may mean an argument of the tool, or a part of one."""
+        declared = self.declared()
+        names = [".".join(path[:end]) for end in range(1, len(path) + 1)]
+        return declared is None or any(name in declared for name in names)
 
     def fields(self, kind: type, name: str) -> Iterator[str]:
         """The fields of a class, or of any dict, that are sent under this name."""
@@ -76,6 +98,19 @@ class ArgumentNames:
             )
             if member is not _MISSING:
                 yield member
+
+
+def declared_names(schema: Mapping[str, Any], closed: bool) -> frozenset[str] | None:
+    """The names of the arguments in a schema; None if others than these are taken.
+
+    `closed` says that a schema takes no others where it says nothing about that.
+    """
+    others = schema.get("additionalProperties", not closed)
+    return (
+        None
+        if others or not _PLAIN_KEYWORDS.issuperset(schema)
+        else frozenset(schema["properties"])
+    )
 
 
 def _is_root(here: Any) -> bool:

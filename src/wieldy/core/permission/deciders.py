@@ -4,17 +4,12 @@ Every way in asks here: the API and the console, and the commands. A program tha
 decides with `box.approve`, and is not asked who it is.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from wieldy.core.call import Call
 from wieldy.core.choices import Role
-from wieldy.core.errors import CallNotFound, WieldyError
+from wieldy.core.errors import WieldyError
 
-if TYPE_CHECKING:
-    from .decisions import Desk
-
-# Calls inside calls go as deep as nobody needs; whoever is further out is not looked for.
-_MOST_AROUND = 1000
 DECIDING: frozenset[Role] = frozenset(("approve", "administer"))
 # Who decided, if the user of an MCP client answered the client's own question.
 IN_CLIENT = "answered in the client"
@@ -30,22 +25,6 @@ class KnownPerson(Protocol):
     @property
     def roles(self) -> frozenset[Role]:
         """What they may do."""
-
-
-class CallKeeper(Protocol):
-    """The parts of a toolbox that know its calls."""
-
-    @property
-    def recorded(self) -> bool:
-        """Whether there is a store."""
-
-    @property
-    def ledger(self) -> Any:
-        """The calls of the store."""
-
-    @property
-    def desk(self) -> "Desk":
-        """The calls that wait."""
 
 
 class MayNotDecide(WieldyError):
@@ -67,52 +46,27 @@ class MayNotDecide(WieldyError):
         self.why = why
 
 
-async def check_approver(
-    box: CallKeeper, call: Call, who: KnownPerson | None, self_approval: bool = False
-) -> None:
+def check_approver(call: Call, who: KnownPerson | None, self_approval: bool = False) -> None:
     """Raise `MayNotDecide` unless somebody may let a call run."""
     if who is None:
         raise MayNotDecide("unknown")
     if DECIDING.isdisjoint(who.roles):
         raise MayNotDecide("role")
-    if not self_approval and await _made_by(box, call, who.name):
+    if not self_approval and _made_by(call, who.name):
         raise MayNotDecide("own")
 
 
-async def check_denier(box: CallKeeper, call: Call, who: KnownPerson | None) -> None:
+def check_denier(call: Call, who: KnownPerson | None) -> None:
     """Raise `MayNotDecide` unless somebody may deny a call; everybody withdraws their own."""
     if who is None:
         raise MayNotDecide("unknown")
-    if DECIDING.isdisjoint(who.roles) and not await _made_by(box, call, who.name):
+    if DECIDING.isdisjoint(who.roles) and not _made_by(call, who.name):
         raise MayNotDecide("role")
 
 
-async def _made_by(box: CallKeeper, call: Call, name: str) -> bool:
-    """Whether somebody of this name made a call, or a call around it, as far as these are kept.
+def _made_by(call: Call, name: str) -> bool:
+    """Whether somebody of this name made a call, or a call around it.
 
     Names count and not tokens: a token that is made anew is still that of the same person.
     """
-    seen: set[str] = set()
-    scope = call.scope
-    while scope.caller != name:
-        above = scope.parent
-        if above is None or above in seen:
-            return False
-        if len(seen) >= _MOST_AROUND:
-            return True
-        seen.add(above)
-        outer = await _find_call(box, above)
-        if outer is None:
-            return False
-        scope = outer.scope
-    return True
-
-
-async def _find_call(box: CallKeeper, call_id: str) -> Call | None:
-    if box.recorded:
-        entry = await box.ledger.get(call_id)
-        return None if entry is None else entry.call
-    try:
-        return (await box.desk.find(call_id)).call
-    except CallNotFound:
-        return None
+    return name in call.scope.callers()

@@ -240,6 +240,10 @@ class Desk:
         """The call of this id that waits or has waited; `CallNotFound` otherwise."""
         return await self._approvals.find(call_id)
 
+    async def find_call(self, call_id: str) -> Call:
+        """The call of this id that waits, has waited or is recorded; `CallNotFound` otherwise."""
+        return await self._approvals.find_call(call_id)
+
     async def check_arguments(self, parked: Parked, arguments: Mapping[str, Any]) -> None:
         """Raise what is wrong with edited arguments; nothing is decided."""
         await self._engine.check(parked.call.replace(arguments=private_copy(arguments)))

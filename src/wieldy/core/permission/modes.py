@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, get_args
 
-from wieldy.core.call import Scope
+from wieldy.core.call import Around, Scope
 from wieldy.core.choices import PermissionMode
 from wieldy.core.names import find_near_names
 
@@ -85,11 +85,23 @@ class Modes:
 
 
 def applying_modes(table: Mapping[Holder, PermissionMode], scope: Scope) -> list[PermissionMode]:
-    """The modes of a table that apply to calls of this scope, the strictest first."""
-    agent, session = scope.agent, scope.session
-    holders = dict.fromkeys(((agent, session), (agent, None), (None, session), _EVERYBODY))
-    found = {table[holder] for holder in holders if holder in table}
-    return sorted(found or {DEFAULT}, key=_strictness, reverse=True)
+    """The modes of a table that apply to calls of this scope, the strictest first.
+
+    What is set for a call around them applies too; where nothing is set for themselves, that
+    leaves the usual mode in force.
+    """
+    found = _modes_for(table, scope) or {DEFAULT}
+    for each in scope.around:
+        found |= _modes_for(table, each)
+    return sorted(found, key=_strictness, reverse=True)
+
+
+def _modes_for(
+    table: Mapping[Holder, PermissionMode], whose: Scope | Around
+) -> set[PermissionMode]:
+    agent, session = whose.agent, whose.session
+    holders = ((agent, session), (agent, None), (None, session), _EVERYBODY)
+    return {table[holder] for holder in holders if holder in table}
 
 
 def check_mode(mode: PermissionMode) -> PermissionMode:

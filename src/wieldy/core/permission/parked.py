@@ -219,6 +219,9 @@ class Approvals(Protocol):
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
 
+    async def find_call(self, call_id: str) -> Call:
+        """The call of this id, parked or not, as far as calls are kept; or `CallNotFound`."""
+
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
@@ -317,6 +320,10 @@ class MemoryApprovals:
         with self._lock:
             parked = self._parked.get(call_id)
             return (self._known_decision(call_id).parked if parked is None else parked).copy()
+
+    async def find_call(self, call_id: str) -> Call:
+        """The call of this id that was parked here; `CallNotFound` otherwise."""
+        return (await self.find(call_id)).call
 
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool

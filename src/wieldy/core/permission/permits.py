@@ -14,7 +14,14 @@ from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.choices import PermissionMode
-from wieldy.core.errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
+from wieldy.core.errors import (
+    CallDenied,
+    CallUnknown,
+    InputNeeded,
+    KeyTaken,
+    NotChecked,
+    StoreError,
+)
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
 from wieldy.core.off_loop import is_large, run_off_loop
@@ -124,7 +131,7 @@ class Permits:
         judge = self.judge(run.tool)
         rules = [*self._every_rule()]
         asked = any(rule.criteria.untrusted is not None for rule in rules)
-        tainted = asked and await self.look_at_session(run)
+        tainted = await self.look_at_sessions(run) if asked else ()
         ruling = NOTHING_HOLDS if judge is None else judge(run)
         matched = matching_rules(run.tool, rules, run.call.scope, run.values, tainted)
         question = None
@@ -153,15 +160,16 @@ class Permits:
             # Results that have come into the session meanwhile count.
             run.tainted = None
             if judge(run) is SESSION_UNKNOWN:
-                await self.look_at_session(run)
+                await self.look_at_sessions(run)
         except (StoreError, NotChecked) as error:
             return _late_refusal(run, str(error))
         return self._late_objection(judge, run)
 
-    async def look_at_session(self, run: Run) -> bool:
-        """Find out whether a result from outside is in the session of a call."""
+    async def look_at_sessions(self, run: Run) -> tuple[bool, ...]:
+        """Find out whether a result from outside is in the sessions on the way to a call."""
         try:
-            run.tainted = await self.sessions.holds(run.call.scope.session)
+            marks = [await self.sessions.holds(each) for each in run.call.scope.sessions()]
+            run.tainted = tuple(marks)
         except StoreError as error:
             raise NotChecked(run.tool.name, str(error)) from error
         return run.tainted
@@ -267,6 +275,9 @@ class Permits:
         if answer is False:
             return _denied_outcome(run, "the approver said no")
         if not await self.approvals.park(parked, run.secrets):
+            known = await self.approvals.find_call(parked.id)
+            if (known.tool, digest_of(known.arguments)) != (parked.tool, parked.digest):
+                raise KeyTaken(parked.tool, parked.id)
             return _denied_outcome(run, "a call with this id waits already, or was decided")
         self._watch_over(run, parked)
         return make_receipt(parked)
@@ -343,7 +354,7 @@ class _Guard:
         return require_permission
 
     def _decide_call(
-        self, run: Run, proceed: Handler, tainted: bool | None = None
+        self, run: Run, proceed: Handler, tainted: tuple[bool, ...] | None = None
     ) -> Awaitable[Outcome]:
         permits = self._permits
         edition, judge = self.known
@@ -365,7 +376,7 @@ class _Guard:
         return permits.withhold(run, proceed, ruling, edition)
 
     async def _look_first(self, run: Run, proceed: Handler) -> Outcome:
-        tainted = await self._permits.look_at_session(run)
+        tainted = await self._permits.look_at_sessions(run)
         return await self._decide_call(run, proceed, tainted)
 
     async def _renew_rules(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:

@@ -3,19 +3,19 @@
 import fnmatch
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
 from typing_extensions import Unpack
 
-from wieldy.core.call import Scope, check_id
+from wieldy.core.call import Around, Scope, check_id
 from wieldy.core.keyword_check import check_options
 from wieldy.core.names import provider_name
 from wieldy.core.tool import Tool
 
 from .argument_reach import PLAIN, ArgumentNames
-from .conditions import Matcher, compile_matcher, reading_matches
+from .conditions import Matcher, compile_matcher, reading_matches, readings_match
 from .criteria import NO_CRITERIA, Criteria, RuleOptions
 
 
@@ -31,6 +31,7 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _OPTIONS = frozenset(RuleOptions.__annotations__)
 _ANYBODY = (None, None, None, None)
 EVERY_NAME = "*"
+_WILD = re.compile(r"[*?[]")
 
 
 class Rule:
@@ -47,6 +48,7 @@ class Rule:
 
     __slots__ = (
         "_name",
+        "_names_one",
         "_restricts",
         "_where",
         "agent",
@@ -96,6 +98,7 @@ class Rule:
         self.id = id
         self.expires_at = expires_at
         self.fingerprints = fingerprints
+        self._names_one = not _WILD.search(pattern)
         self._name = re.compile(fnmatch.translate(pattern)).match
         self._where = [
             (name, name.split("."), compile_matcher(matcher))
@@ -122,13 +125,34 @@ class Rule:
         return (self.agent, self.session, self.caller, self.expires_at) == _ANYBODY
 
     def holds_for(self, scope: Scope) -> bool:
-        """Whether the rule holds now, for calls made on this behalf."""
-        return (
-            (self.agent is None or self.agent == scope.agent)
-            and (self.session is None or self.session == scope.session)
-            and (self.caller is None or self.caller == scope.caller)
-            and (self.expires_at is None or time.time() < self.expires_at)
+        """Whether the rule holds now, for calls made on this behalf.
+
+        A rule that restricts also holds if it is for one of the calls around them.
+        """
+        if self.expires_at is not None and time.time() >= self.expires_at:
+            return False
+        return self._is_for(scope) or (
+            self._restricts and any(self._is_for(each) for each in scope.around)
         )
+
+    def _is_for(self, whose: Scope | Around) -> bool:
+        return (
+            (self.agent is None or self.agent == whose.agent)
+            and (self.session is None or self.session == whose.session)
+            and (self.caller is None or self.caller == whose.caller)
+        )
+
+    def fits_marks(self, tainted: Sequence[bool]) -> bool:
+        """Whether the rule means sessions as they are on the way to a call, its own first.
+
+        A mark of any of them counts, but allows nothing that is allowed to marked sessions only.
+        """
+        wanted = self.criteria.untrusted
+        if wanted is None:
+            return True
+        if self._restricts:
+            return wanted in tainted
+        return tainted[0] if wanted else not any(tainted)
 
     def matches(self, values: Mapping[str, Any], names: ArgumentNames) -> bool:
         """Whether the arguments that the function would get match the rule's conditions."""
@@ -142,7 +166,10 @@ class Rule:
             else:
                 found = names.readings(values, path)
                 held = [reading_matches(match, each, restricts) for each in found]
-            if not held or not (any(held) if restricts else all(held)):
+                if not held and restricts and self._names_one and not names.may_have(path):
+                    # A condition on an argument that the tool does not have can't be compared.
+                    continue
+            if not readings_match(held, restricts):
                 return False
         return True
 
@@ -191,9 +218,15 @@ class StoredRules(Protocol):
 class Rules:
     """The rules of one toolbox, in the order they were made."""
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        changed: Callable[[], None] = lambda: None,
+        tools: Callable[[], Iterable[Tool]] = tuple,
+    ) -> None:
         self._rules: list[Rule] = []
         self._changed = changed
+        # The tools that are here, to tell whoever makes a rule that it would never match.
+        self._tools = tools
         # Counts the changes, so that what was derived from the rules can be seen to be out of date.
         self.edition = 0
 
@@ -218,7 +251,9 @@ class Rules:
             The rule, which `remove` takes back.
 
         Raises:
-            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+            ValueError: The rule names neither a tool nor a criterion, or no tool here that it is
+                for has what a condition compares.
+            TypeError: A condition can't be read.
 
         Example:
             `box.rules.allow("read_file", where={"path": "/srv/**"})`
@@ -250,7 +285,9 @@ class Rules:
             The rule, which `remove` takes back.
 
         Raises:
-            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+            ValueError: The rule names neither a tool nor a criterion, or no tool here that it is
+                for has what a condition compares.
+            TypeError: A condition can't be read.
 
         Example:
             `box.rules.ask("send_*", reason="it leaves the house")`
@@ -281,7 +318,9 @@ class Rules:
             The rule, which `remove` takes back.
 
         Raises:
-            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+            ValueError: The rule names neither a tool nor a criterion, or no tool here that it is
+                for has what a condition compares.
+            TypeError: A condition can't be read.
 
         Example:
             `box.rules.deny("delete_*", where={"path": "/etc/**"})`
@@ -321,6 +360,11 @@ class Rules:
         return True
 
     def _add_rule(self, rule: Rule) -> Rule:
+        if rule.where:
+            # Most toolboxes have no condition, and the check takes time to load.
+            from .condition_fit import check_conditions  # noqa: PLC0415
+
+            check_conditions(rule, self._tools())
         self._rules.append(rule)
         self.count_change()
         return rule
@@ -342,7 +386,7 @@ def make_rule(
     criteria = Criteria.of(options)
     return Rule(
         verdict,
-        check_pattern(pattern, criteria),
+        check_pattern(pattern, criteria, verdict, options),
         where,
         reason,
         agent=options.get("agent"),
@@ -353,9 +397,18 @@ def make_rule(
     )
 
 
-def check_pattern(pattern: str | None, criteria: Criteria) -> str:
-    """The pattern of a rule, which may be left out if the rule has criteria."""
-    if pattern is None and criteria is not NO_CRITERIA:
+def check_pattern(
+    pattern: str | None, criteria: Criteria, verdict: Verdict, options: RuleOptions
+) -> str:
+    """The pattern of a rule, which may be left out if something else says what is meant.
+
+    Whose calls are meant is enough for a rule that restricts. One that allows all that somebody
+    calls says so.
+    """
+    whose = any(options.get(each) is not None for each in ("agent", "session", "caller"))
+    if pattern is None and (
+        criteria is not NO_CRITERIA or (whose and verdict is not Verdict.ALLOW)
+    ):
         return EVERY_NAME
     if not isinstance(pattern, str) or not pattern:
         raise ValueError(

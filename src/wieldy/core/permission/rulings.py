@@ -37,7 +37,7 @@ SESSION_UNKNOWN = Ruling("deny", "it is not known whether a result from outside 
 _RuleVerdict = tuple[
     Callable[[Scope], bool] | None,
     Callable[[Mapping[str, Any], ArgumentNames], bool],
-    bool | None,
+    Callable[[Sequence[bool]], bool] | None,
     Ruling,
 ]
 _VERDICTS: dict[Verdict, DecisionName] = {
@@ -99,7 +99,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
         (
             None if rule.always else rule.holds_for,
             rule.matches,
-            rule.criteria.untrusted,
+            None if rule.criteria.untrusted is None else rule.fits_marks,
             _in_mode(tool, mode, _ruling_of(rule)),
         )
         for rule in concerning
@@ -119,22 +119,28 @@ def _judge_of(tool: Tool, verdicts: Sequence[_RuleVerdict], otherwise: Ruling) -
         if not known.keys() <= values.keys():
             # Defaults and bound values of the function are matched like arguments that were sent.
             values = {**known, **values}
-        for holds_for, matches, untrusted, ruling in verdicts:
+        for holds_for, matches, fits_marks, ruling in verdicts:
             if holds_for is not None and not holds_for(run.call.scope):
                 continue
             if not matches(values, names):
                 continue
-            if untrusted is None or untrusted is run.tainted:
+            if fits_marks is None:
                 return ruling
             if run.tainted is None:
                 return SESSION_UNKNOWN
+            if fits_marks(run.tainted):
+                return ruling
         return otherwise
 
     return judge
 
 
 def matching_rules(
-    tool: Tool, rules: Iterable[Rule], scope: Scope, values: Mapping[str, Any], tainted: bool
+    tool: Tool,
+    rules: Iterable[Rule],
+    scope: Scope,
+    values: Mapping[str, Any],
+    tainted: Sequence[bool],
 ) -> tuple[Rule, ...]:
     """Every rule that matches this call, in the order in which the rules are applied."""
     values = {**known_values(tool.function), **values}
@@ -143,7 +149,7 @@ def matching_rules(
         for rule in rules_concerning(rules, tool)
         if _means_tool(rule, tool)
         and rule.holds_for(scope)
-        and rule.criteria.untrusted in (None, tainted)
+        and rule.fits_marks(tainted)
         and rule.matches(values, tool.argument_names)
     )
 
@@ -206,7 +212,24 @@ def _settled_ruling(tool: Tool, mode: PermissionMode) -> Ruling:
         return Ruling("run", "the mode bypass asks about nothing")
     if mode == "accept-edits" and not tool.is_destructive and not tool.is_open_world:
         return Ruling("run", "the mode accept-edits runs what is not destructive nor open-world")
-    return Ruling("ask", tool.asks_because or "the tool asks for confirmation", asks=True)
+    because = tool.asks_because or "the tool asks for confirmation"
+    if mode == "accept-edits":
+        because += f", and the mode accept-edits does not run what is {_risky_traits(tool)}"
+    return Ruling("ask", because, asks=True)
+
+
+def _risky_traits(tool: Tool) -> str:
+    """The traits of a tool for which somebody is asked, and whether they were declared."""
+    traits = {
+        "destructive": (tool.is_destructive, tool.destructive),
+        "open-world": (tool.is_open_world, tool.open_world),
+    }
+    named = [
+        name if said else f"{name} for all that was declared"
+        for name, (counts, said) in traits.items()
+        if counts
+    ]
+    return " and ".join(named)
 
 
 def _in_mode(tool: Tool, mode: PermissionMode, ruling: Ruling) -> Ruling:

@@ -21,10 +21,10 @@ _OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 def compile_text_matcher(matcher: str | re.Pattern[str]) -> Match:
     """A function of a reading and of whether the rule restricts."""
     if isinstance(matcher, re.Pattern):
-        return _expression_matcher(matcher)
+        return _unless_number(_expression_matcher(matcher))
     if is_url_pattern(matcher):
-        return _url_matcher(matcher)
-    return _path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher)
+        return _unless_number(_url_matcher(matcher))
+    return _unless_number(_path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher))
 
 
 def _text_of(value: Any) -> str | None:
@@ -33,7 +33,22 @@ def _text_of(value: Any) -> str | None:
         return value
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", "replace")
-    return None if value is None or isinstance(value, int | float) else str(value)
+    return None if _has_no_text(value) else str(value)
+
+
+def _has_no_text(value: Any) -> bool:
+    return value is None or isinstance(value, int | float)
+
+
+def _unless_number(match: Match) -> Match:
+    """The same match for texts; a number or a truth value can't be compared with a text."""
+
+    def matches(value: Any, restricts: bool) -> bool | None:
+        if value is not None and _has_no_text(value):
+            return None
+        return match(value, restricts)
+
+    return matches
 
 
 def _glob_matcher(pattern: str) -> Match:

@@ -22,6 +22,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic_core import Url
 
+from wieldy.core.network.addresses import embedded_addresses
+
 from .path_match import PathPattern, StepPattern, path_spellings, resolve_steps, unescape_pattern
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
@@ -170,11 +172,12 @@ class UrlPattern:
 class _HostPattern:
     """A host, or a host with wildcards."""
 
-    __slots__ = ("_match", "_names", "wild")
+    __slots__ = ("_match", "_names", "_plain", "wild")
 
     def __init__(self, host: str) -> None:
         literal = not _has_wildcard(host) or _read_address(host) is not None
         self._names = _host_names(host) if literal else set()
+        self._plain = _canonical_host(host.rstrip("."))
         labels = (
             each if _has_wildcard(each) else _canonical_host(each) for each in host.split(".")
         )
@@ -195,7 +198,8 @@ class _HostPattern:
         """Whether this one host is meant, given as both readings have it."""
         if self._match is not None:
             return host != "" and self._match.match(host) is not None
-        return host in self._names
+        # An address that the pattern's contains is not the one that is written there.
+        return host == self._plain or (_read_address(self._plain) is None and host in self._names)
 
     def restricts(self, host: str) -> bool:
         """Whether this host may be the one that is meant."""
@@ -345,9 +349,7 @@ def _host_names(host: str) -> set[str]:
     written = {host, unquote(host), "" if whatwg is None else whatwg.host}
     names = {_canonical_host(each.strip().rstrip(".")) for each in written} - {""}
     for name in list(names):
-        inner = _embedded_address(_read_address(name))
-        if inner is not None:
-            names.add(inner.compressed)
+        names.update(each.compressed for each in embedded_addresses(_read_address(name)))
     return names or {""}
 
 
@@ -356,20 +358,6 @@ def _read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
         return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
-
-
-def _embedded_address(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None,
-) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address contains."""
-    if not isinstance(address, ipaddress.IPv6Address):
-        return None
-    if address in _TRANSLATED:
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour
-
-
-_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def _query_forms(query: str) -> set[str]:

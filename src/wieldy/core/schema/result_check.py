@@ -6,7 +6,7 @@ from typing import Any
 from wieldy.core.block import to_text
 from wieldy.core.bounded_json import NestedTooDeep, check_depth, parse_json
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import InvalidResult
+from wieldy.core.errors import DefinitionError, InvalidResult
 from wieldy.core.run import Handler, Run
 from wieldy.core.secrets.secret import redact_text
 from wieldy.core.tool import Tool
@@ -55,7 +55,11 @@ class Promise:
 
 
 def promised_result(tool: Tool) -> Promise | None:
-    """The schema that results are checked against; None if there is none that can be used."""
+    """The schema that results are checked against; None if there is none that can be used.
+
+    A schema that the program itself has given and that can't be used is a `DefinitionError`. A
+    server's says nothing then.
+    """
     promise: Promise | None = tool.once("promise", _read_promise)
     return promise
 
@@ -118,7 +122,9 @@ def _read_promise(tool: Tool) -> Promise | None:
     promise = _make_promise(schema)
     try:
         compile_schema(promise.schema)
-    except ValueError:
+    except ValueError as error:
+        if tool.source == "python":
+            raise DefinitionError(tool.name, f"its output schema can't be used: {error}") from None
         return None
     return promise
 

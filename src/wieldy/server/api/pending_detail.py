@@ -140,7 +140,9 @@ async def _find_origin(asked: Asked, parked: Parked, tool: Tool | None) -> CallO
     return CallOrigin(
         source=None if tool is None else tool.source,
         trusted=None if tool is None else tool.trusted,
-        untrusted_session=await asked.box.untrusted.holds(parked.scope.session),
+        untrusted_session=any(
+            [await asked.box.untrusted.holds(each) for each in parked.scope.sessions()]
+        ),
     )
 
 

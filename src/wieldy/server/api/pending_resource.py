@@ -87,7 +87,7 @@ async def get_pending(asked: Asked) -> PendingDetail:
     call_id = asked.part("call_id")
     for parked in await asked.box.desk.pending(ParkedFilter(call_id=call_id)):
         if asked.owns(parked.scope.caller):
-            decidable = await _may_approve(asked, parked)
+            decidable = _may_approve(asked, parked)
             return await describe_pending(asked, parked, asked.query.whole, decidable)
     raise not_found("waiting call", _LISTING)
 
@@ -100,7 +100,7 @@ async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
     tool has changed since the call was made, which then never runs.
     """
     parked = await _find_parked(asked)
-    await _check_approver(asked, parked)
+    _check_approver(asked, parked)
     await _check_tool(asked, parked)
     given: Approval = asked.body
     covered = [] if given.arguments is None else find_covered(parked, given.arguments)
@@ -117,7 +117,7 @@ async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
 async def deny_call(asked: Asked) -> tuple[int, CallDetail]:
     """Deny a waiting call, which then never runs. Callers withdraw calls of their own so."""
     parked = await _find_parked(asked)
-    await check_denier(asked.box, parked.call, asked.identity)
+    check_denier(parked.call, asked.identity)
     work = asked.box.deny(parked.id, by=asked.name, reason=asked.body.reason)
     return await _run_decided(asked, parked.call, work, 30)
 
@@ -144,9 +144,8 @@ async def _find_parked(asked: Asked) -> Parked:
     return await find_waiting(asked, asked.part("call_id"))
 
 
-async def _check_approver(asked: Asked, parked: Parked) -> None:
-    self_approval = asked.api.server.self_approval
-    await check_approver(asked.box, parked.call, asked.identity, self_approval)
+def _check_approver(asked: Asked, parked: Parked) -> None:
+    check_approver(parked.call, asked.identity, asked.api.server.self_approval)
 
 
 async def _check_tool(asked: Asked, parked: Parked) -> None:
@@ -161,9 +160,9 @@ async def _check_tool(asked: Asked, parked: Parked) -> None:
         raise Problem(409, "tool_changed", said, hint)
 
 
-async def _may_approve(asked: Asked, parked: Parked) -> bool:
+def _may_approve(asked: Asked, parked: Parked) -> bool:
     try:
-        await _check_approver(asked, parked)
+        _check_approver(asked, parked)
     except MayNotDecide:
         return False
     return True

@@ -124,6 +124,11 @@ def _count_tries(connection: Connection) -> None:
     _add_column(connection, tables.calls, "tries INTEGER")
 
 
+def _around(connection: Connection) -> None:
+    """Keep whose the calls are that a call is nested in."""
+    _add_column(connection, tables.calls, "around TEXT")
+
+
 def _index_calls(connection: Connection) -> None:
     _create_indexes(connection, tables.calls)
 
@@ -167,6 +172,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _outbox,
     _sign_ins,
     _count_tries,
+    _around,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -108,6 +108,7 @@ owners = Table(
 # One row for each call. `covered` are the arguments without their secrets, which replace
 # `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
 # `digest` is of the arguments that a decision is about, `asked` of the first ones, covered.
+# `around` says whose the calls are that the call is nested in.
 # `requests` are the questions of a tool that asked for input, `paused` is its state until then.
 calls = Table(
     "wieldy_calls",
@@ -126,6 +127,7 @@ calls = Table(
     Column("parent", Free),
     Column("caller", Free),
     Column("run", Free),
+    Column("around", SqlText),
     Column("provider_id", Free),
     Column("idempotency_key", Free),
     Column("reason", Free),
