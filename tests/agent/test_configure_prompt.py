@@ -1,5 +1,7 @@
 """003.11: prompts in documents."""
 
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,21 @@ import pytest
 
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent
+from wieldy.core.bounded_json import dump_json
+from wieldy.dialects.agently import Agently
 from wieldy.testing import ScriptedModel
+
+FILLING = {
+    *("system", "developer", "input", "info", "instruct", "examples", "output", "rule", "role"),
+    *("user_info", "attachment", "options", "set_agent_prompt", "set_request_prompt"),
+}
+
+
+def _methods_of(kind: type[Any]) -> set[str]:
+    return {
+        each for each in dir(kind) if not each.startswith("_") and callable(getattr(kind, each))
+    }
+
 
 DOCUMENT = """
 .agent:
@@ -42,7 +58,8 @@ def test_003_11_a_document_fills_both_prompts(make_agent: MakeAgent) -> None:
     agent, _ = make_agent()
     colour = object()
 
-    assert agent.load_yaml_prompt(DOCUMENT, {"who": "Ada", "colour": colour}) is agent
+    values = {"who": "Ada", "colour": colour}
+    assert agent.load_yaml_prompt(DOCUMENT, values, methods=["set_settings"]) is agent
 
     assert agent.agent_prompt.get() == {
         "system": {"instruction": "You help Ada.", "rule": "Never lie."},
@@ -130,12 +147,88 @@ def test_003_11_an_unknown_alias_is_ignored_with_a_warning(
     assert agent.request_prompt.get("input") == "hi"
 
 
+@pytest.mark.parametrize("name", sorted(_methods_of(Agent) - FILLING))
+@pytest.mark.parametrize("kind", ["yaml", "json"])
+def test_a_document_calls_no_method_that_does_more_than_fill_prompts(
+    make_agent: MakeAgent, name: str, kind: str, tmp_path: Path
+) -> None:
+    agent, _ = make_agent()
+    path = tmp_path / "prompt"
+    document = dump_json({".alias": {"rule": {"value": "x"}, name: {".args": [str(path)]}}})
+
+    with pytest.raises(ValueError, match=re.escape(f"methods=['{name}']")):
+        getattr(agent, f"load_{kind}_prompt")(document)
+
+    assert not path.exists()
+    assert agent.request_prompt.get(inherit=False) == {}
+
+
+@pytest.mark.parametrize("name", sorted(FILLING))
+def test_a_document_calls_what_fills_prompts(make_agent: MakeAgent, name: str) -> None:
+    agent, _ = make_agent()
+    slots = ["info", "text"] if name.startswith("set_") else ["text"]
+
+    with suppress(TypeError, ValueError):
+        # Some of them want other values than a text.
+        agent.load_json_prompt(dump_json({".alias": {name: {".args": slots}}}))
+
+
+def test_a_program_says_what_else_its_documents_may_call(make_agent: MakeAgent) -> None:
+    agent, _ = make_agent()
+
+    agent.load_yaml_prompt(".alias: {set_settings: {.args: [a, 1]}}", methods=["set_settings"])
+
+    assert agent.settings.get("a") == 1
+
+
+def test_the_dialect_calls_no_more(make_agent: MakeAgent) -> None:
+    agent = Agently.create_agent()
+
+    with pytest.raises(ValueError, match="methods="):
+        agent.load_yaml_prompt('.alias: {use_mcp: {.args: ["touch /tmp/x"]}}')
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("input: &a [*a]", "refers to itself"),
+        ("a: &a x\n" + "b: &b [*a, *a]\ninput: *c", "to nothing"),
+        (
+            "a: &a [xxxxxxxxxx, xxxxxxxxxx]\n"
+            + "".join(
+                f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
+                for old, new in zip("abcdef", "bcdefg", strict=True)
+            ),
+            "repeat too much",
+        ),
+        (f"a: &a {'x' * 2000}\ninput: [{', '.join(['*a'] * 600)}]", "repeat too much"),
+        ("input: " + "[" * 200 + "]" * 200, "levels deep"),
+        ("input: !!python/object/apply:os.system [ls]", "not data"),
+    ],
+)
+def test_a_document_that_grows_or_holds_itself_is_a_clear_error(
+    make_agent: MakeAgent, document: str, words: str
+) -> None:
+    agent, _ = make_agent()
+
+    with pytest.raises(ValueError, match=words):
+        agent.load_yaml_prompt(document)
+
+
+@pytest.mark.parametrize("comment", ["", "// a comment\n"])
+def test_json_has_the_same_bounds(make_agent: MakeAgent, comment: str) -> None:
+    agent, _ = make_agent()
+
+    with pytest.raises(ValueError, match="levels deep"):
+        agent.load_json_prompt(f'{comment}{{"input": {"[" * 200}{"]" * 200}}}')
+
+
 @pytest.mark.parametrize("kind", ["yaml", "json"])
 def test_003_11_what_is_written_back_loads_as_the_same_prompt(
     make_agent: MakeAgent, kind: str, tmp_path: Path
 ) -> None:
     agent, _ = make_agent()
-    agent.load_yaml_prompt(DOCUMENT, {"who": "Ada", "colour": "red"})
+    agent.load_yaml_prompt(DOCUMENT, {"who": "Ada", "colour": "red"}, methods="set_settings")
     agent.examples([{"in": 1, "out": "eins"}])
     path = tmp_path / "deep" / "prompt.txt"
 

@@ -7,6 +7,7 @@ from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Extras
+from wieldy.core.secrets.covered_content import shown_value
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box
 
@@ -87,7 +88,7 @@ class AgentToolkit:
         finally:
             current_errand.reset(before)
         result = errand.result
-        if result is None or outcome.status is not _OK or result.data is not outcome.value:
+        if result is None or outcome.status is not _OK or result.data is not shown_value(outcome):
             if outcome.status is Status.PENDING:
                 return await self._interrupted_result(errand, outcome)
             result = _make_result(outcome, tool)
@@ -209,9 +210,9 @@ def _make_result(
 ) -> ToolResult:
     """An outcome as ArtifactFlow's result, or the tool's own result if it has one."""
     if outcome.status is Status.OK:
-        if own is not None and own.data is outcome.value:
+        if own is not None and own.data is shown_value(outcome):
             return own
-        return ToolResult(True, data=outcome.value)
+        return ToolResult(True, data=shown_value(outcome))
     match outcome.error:
         case ToolFailed(original=ToolError() as error):
             return error.result
