@@ -253,3 +253,42 @@ def test_a_process_ends_while_a_box_is_open(last: str, tmp_path: Path) -> None:
     )
 
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+ENDING = """
+import atexit, glob, os, sys, tempfile
+tempfile.tempdir = sys.argv[1]
+from wieldy import Toolbox
+from wieldy.tools.code import add_code_tools
+
+def main():
+    box = Toolbox(permission_mode="bypass")
+    add_code_tools(box, sandbox="unprotected")
+    assert box.call_sync("run_python", {"code": "print(1)"}).text == "1\\n"
+    return box
+
+if sys.argv[2] == "late":
+    held = [main()]
+    [folder] = glob.glob(sys.argv[1] + "/wieldy-code-*")
+
+    @atexit.register
+    def drop():
+        # Nothing takes work for a pool of threads any more.
+        held.clear()
+        while os.path.exists(folder):
+            pass
+else:
+    main()
+"""
+
+
+@pytest.mark.parametrize("moment", ["early", "late"])
+def test_a_script_that_drops_a_box_where_it_ends_says_nothing(tmp_path: Path, moment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, str(tmp_path), moment],
+        capture_output=True,
+        text=True,
+        timeout=SOON,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

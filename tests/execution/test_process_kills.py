@@ -244,7 +244,7 @@ async def test_a_supervisor_that_is_killed_takes_its_workers_and_is_replaced(
     os.kill(supervisor, signal.SIGKILL)
     outcome = await calling
 
-    assert "its supervisor was killed" in outcome.text
+    assert "The process that ran family ended because its supervisor was killed." in outcome.text
     await gone(*pids)
     assert (await box.call("supervisor")).value not in (supervisor, os.getpid())
 

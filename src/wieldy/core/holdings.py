@@ -7,8 +7,9 @@ import logging
 import sys
 import warnings
 import weakref
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
 
 _log = logging.getLogger("wieldy")
 
@@ -78,9 +79,35 @@ class Holdings:
 
     def _close_here(self) -> None:
         try:
-            asyncio.run(self.close())
+            _run_alone(self.close())
         except Exception:
             _log.warning("A toolbox that was dropped could not be closed", exc_info=True)
+
+
+def _run_alone(closing: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on this thread, without another one.
+
+    The program may be about to end, when threads and pools can't be started any more.
+    """
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(_ThisThread())
+    try:
+        loop.run_until_complete(closing)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+class _ThisThread(ThreadPoolExecutor):
+    """Runs blocking functions at once, for a loop that has nothing else to do."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            done.set_exception(error)
+        return done
 
 
 def calling_place() -> tuple[str, int]:

@@ -23,7 +23,7 @@ from .process_state import ProcessState, carried_variables
 from .shipment import Shipment, explain_values
 from .shipping import pack, unpack_error
 from .supervisor_link import SupervisorLink, WorkerEnd
-from .worker_errors import MemoryExceeded, WorkerDied
+from .worker_errors import FunctionInterrupted, MemoryExceeded, WorkerDied
 from .worker_link import WorkerLink, WorkerLost
 
 # How long a call waits for the report that its worker is gone, which takes milliseconds.
@@ -197,7 +197,7 @@ class Processes:
             self._supervisor = None
             names = list(self._links)
         for name in names:
-            self._handle_end(name, WorkerEnd(None, "its supervisor was killed"))
+            self._handle_end(name, WorkerEnd(None, "ended because its supervisor was killed"))
         supervisor.close()
 
 
@@ -304,7 +304,7 @@ class Lease:
         run.note("peak_bytes", peak)
         if kind is Frame.RESULT:
             return first
-        raised = unpack_error(first, second)
+        raised = _restore_error(run, first, second)
         if isinstance(raised, StopIteration):
             return Stopped(raised)
         raise raised
@@ -318,7 +318,7 @@ class Lease:
         self._clean = True
         link.pid = pid
         if failed is not None:
-            raise unpack_error(*failed)
+            raise _restore_error(run, *failed)
         link.works.add(shipment.key)
 
     async def _kill_worker(self, link: WorkerLink, run: Run) -> None:
@@ -333,7 +333,7 @@ class Lease:
         try:
             ending = await _wait_gone(link)
         except TimeoutError:
-            ending = WorkerEnd(None, "it does not end")
+            ending = WorkerEnd(None, "was killed and has not ended yet")
         _note_usage(run, ending)
         memory = run.tool.limits.memory
         if ending.reason == "memory" and memory is not None:
@@ -344,6 +344,16 @@ class Lease:
 async def _wait_gone(link: WorkerLink) -> WorkerEnd:
     async with asyncio.timeout(_KILL_SECONDS):
         return await asyncio.shield(asyncio.wrap_future(link.gone))
+
+
+def _restore_error(run: Run, packed: bytes | None, said: str) -> BaseException:
+    """What a worker's function raised. Its `KeyboardInterrupt` is not one of this process."""
+    raised = unpack_error(packed, said)
+    if not isinstance(raised, KeyboardInterrupt):
+        return raised
+    interrupted = FunctionInterrupted(run.tool.name)
+    interrupted.__cause__ = raised
+    return interrupted
 
 
 def _note_usage(run: Run, ending: WorkerEnd) -> None:

@@ -150,7 +150,7 @@ class Supervisor:
             pid = os.fork()
         except OSError as error:
             os.close(connection)
-            self._send_report(ended=name, status=None, reason=f"it can't be started: {error}")
+            self._send_report(ended=name, status=None, reason=f"can't be started: {error}")
             return
         if pid == 0:
             self._become_worker(connection, own)

@@ -10,6 +10,8 @@ from wieldy.core.run import Run, held_places
 from wieldy.core.sync import BlockingJob
 from wieldy.core.work import Work
 
+from .worker_errors import FunctionInterrupted
+
 _IDLE_SECONDS = 10.0
 
 
@@ -151,6 +153,15 @@ class _Task(BlockingJob):
         self.counts = not any(isinstance(place, _Task) and place.pool is pool for place in held)
         if self.counts:
             self.context.run(held_places.set, (*held, self))
+
+    async def answer(self) -> Any:
+        try:
+            return await super().answer()
+        except KeyboardInterrupt as error:
+            # Ctrl-C interrupts the main thread; what ended the function is the function's own.
+            if not self.ended:
+                raise
+            raise FunctionInterrupted(self.run.tool.name) from error
 
     @property
     def held(self) -> bool:

@@ -34,6 +34,17 @@ class MemoryExceeded(WorkerDied):
         self.peak_bytes = peak_bytes
 
 
+class FunctionInterrupted(WieldyError):
+    """A tool's function raised `KeyboardInterrupt` in a worker process or thread.
+
+    Only Ctrl-C in this process itself ends this process, and it never arrives there.
+    """
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(f"The function of {tool} ended with KeyboardInterrupt.")
+        self.tool = tool
+
+
 def _end_of(exit_code: int | None, reason: str | None) -> str:
     if reason == "closed" or exit_code == CLOSED_CONNECTION:
         return "lost its connection: the function closed file descriptors that it had not opened"

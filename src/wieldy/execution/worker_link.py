@@ -103,6 +103,12 @@ class WorkerLink:
             _call_on(before, self._stop_listening, before, False)
         loop.add_reader(self._descriptor, self._on_readable, loop)
 
+    def _stop_reading(self) -> None:
+        """Read on no loop until the next call of `_listen_on`. Called on the loop that reads."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.remove_reader(self._descriptor)
+
     def _stop_listening(self, loop: asyncio.AbstractEventLoop, closes: bool) -> None:
         loop.remove_reader(self._descriptor)
         if closes:
@@ -123,7 +129,7 @@ class WorkerLink:
         except OSError:
             data = b""
         if not data:
-            loop.remove_reader(self._descriptor)
+            self._stop_reading()
             # The supervisor finds out how the worker ended, and kills it if it has not ended.
             self._on_lost()
         elif exchange is None:
@@ -173,14 +179,14 @@ class WorkerLink:
     def pause(self, exchange: "_Exchange") -> None:
         """Stop reading for now. The worker's function waits once the connection is full."""
         exchange.paused += 1
-        exchange.loop.remove_reader(self._descriptor)
+        self._stop_reading()
 
     def resume(self, exchange: "_Exchange") -> bool:
         """Read again, unless there is another reason to pause; returns whether it does."""
         exchange.paused -= 1
-        if exchange.paused or exchange is not self._exchange or exchange.answer.done():
+        if exchange.paused or exchange is not self._exchange:
             return False
-        exchange.loop.add_reader(self._descriptor, self._on_readable, exchange.loop)
+        self._listen_on(exchange.loop)
         return True
 
 
@@ -210,7 +216,8 @@ class _Exchange:
         """Fail, because the message can't be sent. May be called from any thread."""
 
         def give_up() -> None:
-            self.link.at_rest = True
+            # A thread that still reads what an earlier call left would take the next answer.
+            self.link.at_rest = not self.paused
             self._set_error(error)
 
         self.call_soon(give_up)
