@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -30,7 +31,7 @@ def hang(path: str) -> None:
 class Stubborn:
     """A value whose arrival in a worker is a KeyboardInterrupt."""
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> tuple[Any, ...]:
         return raise_interrupt, ()
 
     def __deepcopy__(self, memo: object) -> "Stubborn":
@@ -39,7 +40,7 @@ class Stubborn:
 
 @pytest.mark.parametrize("isolation", ["process", "thread"])
 async def test_a_function_that_raises_an_interrupt_has_failed_and_ends_nothing(
-    box: Toolbox, isolation: str
+    box: Toolbox, isolation: Any
 ) -> None:
     box.add(raise_interrupt, isolation=isolation, timeout=60)
     box.add(os.getpid, name="pid", isolation=isolation)
@@ -92,6 +93,13 @@ async def test_a_supervisor_that_gets_the_signal_goes_on(box: Toolbox) -> None:
     assert alive(supervisor)
 
 
+def start(words: list[str], folder: Path) -> "subprocess.Popen[str]":
+    """Start a program whose stderr is read."""
+    return subprocess.Popen(
+        words, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
 WAYS = {
     "awaiting": "asyncio.run(box.call('hang', {'path': sys.argv[1]}))",
     "blocking": "box.call_sync('hang', {'path': sys.argv[1]})",
@@ -109,12 +117,8 @@ async def test_a_program_that_gets_the_signal_ends_with_its_workers(
         "box = Toolbox()\n"
         f"box.add(hang, isolation='process')\n{WAYS[way]}\n"
     )
-    program = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", text, str(tmp_path / "pid")],
-        cwd=Path(__file__).parents[2],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-W", "ignore", "-c", text, str(tmp_path / "pid")]
+    program = start(words, Path(__file__).parents[2])
     worker = await written(tmp_path / "pid")
     everything = tree_of(program.pid) | {worker}
 
@@ -128,13 +132,7 @@ async def test_a_program_that_gets_the_signal_ends_with_its_workers(
 
 async def test_a_server_goes_on_after_an_interrupt_in_a_worker(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(SERVED)
-    server = subprocess.Popen(
-        [WIELDY, "serve", "tools.py", "--port", "0"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    server = start([WIELDY, "serve", "tools.py", "--port", "0"], tmp_path)
     try:
         assert server.stderr is not None
         said = ""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -41,13 +42,14 @@ async def test_a_worker_serves_every_tool_after_a_large_answer(
     lone_worker: Toolbox, name: str, size: int
 ) -> None:
     pids = set()
-    for tool, arguments in [
+    calls: list[tuple[str, dict[str, Any]]] = [
         (name, {"size": size}),
         (name, {"size": 7}),
         (name, {"size": size}),
         ("measure", {"text": "abc"}),
         ("measure", {"text": "abc" * size}),
-    ]:
+    ]
+    for tool, arguments in calls:
         outcome = await lone_worker.call(tool, arguments)
         assert outcome.status == "ok", outcome
         pids.add(outcome.metadata["pid"])

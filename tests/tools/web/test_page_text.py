@@ -5,7 +5,7 @@ import io
 import pytest
 from pypdf import PdfWriter
 
-from tests.tools.web.test_web_tools import pdf
+from tests.tools.web.hostile_pdf import plain_pdf
 from wieldy.core.errors import ServiceError
 from wieldy.tools.web.page_text import read_page
 
@@ -33,7 +33,7 @@ def test_of_a_page_with_very_many_tags_the_first_are_read() -> None:
 
 
 def test_a_pdf_document_is_read_as_far_as_its_time_goes() -> None:
-    page = read_page(pdf("One whale", "Two whales"), "application/pdf", ADDRESS, 1000, seconds=-1)
+    page = read_page(plain_pdf("One whale", "Two whales"), "application/pdf", ADDRESS, 1000, end=0)
 
     assert (page.text, page.complete) == ("", False)
 
@@ -87,7 +87,7 @@ def test_a_page_without_its_outer_tags_is_read(html: str, text: str) -> None:
 
 
 def test_a_document_that_breaks_its_reader_is_an_error_of_its_own() -> None:
-    broken = pdf("One whale").replace(b"stream", b"/Filter/NoSuchFilter>>stream", 1)
+    broken = plain_pdf("One whale").replace(b"stream", b"/Filter/NoSuchFilter>>stream", 1)
     broken = broken.replace(b">>\n/Filter", b"\n/Filter")
 
     with pytest.raises(ServiceError, match="document can't be read: Unsupported filter"):

@@ -1,24 +1,24 @@
 """`web_search` and `web_fetch`: against a real server, and against addresses of attackers."""
 
+import asyncio
+import contextlib
 import gzip
-import io
 import json
 import socket
 import subprocess
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from tests.openapi.api import Api
+from tests.tools.web.hostile_pdf import plain_pdf
 from wieldy import Secret, Status, Toolbox
-from wieldy.core.errors import InvalidArguments
+from wieldy.core.errors import InvalidArguments, ServiceError
 from wieldy.core.network.addresses import Reach
-from wieldy.core.network.http_client import Client
+from wieldy.core.network.http_client import Client, HttpRequest
 from wieldy.tools.web.page_reader import PageReader
 from wieldy.tools.web.search_providers import Bocha, Brave, SearXNG, Tavily
 from wieldy.tools.web.search_result import SearchProvider, check_question
@@ -98,30 +98,8 @@ async def test_a_page_of_many_parts_is_read_up_to_its_first_million(site: Api) -
     assert "hello" in page["content"]
 
 
-def pdf(*texts: str) -> bytes:
-    """A document with one line of text on each page."""
-    writer = PdfWriter()
-    for text in texts:
-        page = writer.add_blank_page(300, 300)
-        font = DictionaryObject(
-            {
-                NameObject("/Type"): NameObject("/Font"),
-                NameObject("/Subtype"): NameObject("/Type1"),
-                NameObject("/BaseFont"): NameObject("/Helvetica"),
-            }
-        )
-        fonts = DictionaryObject({NameObject("/F1"): writer._add_object(font)})
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        stream = DecodedStreamObject()
-        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(stream)
-    held = io.BytesIO()
-    writer.write(held)
-    return held.getvalue()
-
-
 async def test_a_pdf_document_is_read_page_by_page(site: Api) -> None:
-    site.answer("/doc", 200, pdf("One whale", "Two whales"), Content_Type="application/pdf")
+    site.answer("/doc", 200, plain_pdf("One whale", "Two whales"), Content_Type="application/pdf")
 
     [page] = await fetch(f"{site.url}/doc")
 
@@ -129,7 +107,7 @@ async def test_a_pdf_document_is_read_page_by_page(site: Api) -> None:
 
 
 async def test_a_document_without_a_type_is_told_by_how_it_begins(site: Api) -> None:
-    site.answer("/doc", 200, pdf("One whale"))
+    site.answer("/doc", 200, plain_pdf("One whale"))
     site.answer("/page", 200, ARTICLE)
 
     pages = await fetch(f"{site.url}/doc", f"{site.url}/page")
@@ -371,6 +349,57 @@ async def test_a_site_that_does_not_answer_is_given_up() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
 
         assert "did not come within 0.2 seconds" in await refusal(url, timeout=0.2)
+
+
+class ClosingSite:
+    """Answers the first request of each connection, and closes it when the second has come.
+
+    Each `POST` counts, and is never to come twice.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.connections = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        for number in range(2):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.asked.append(head.split(b" ")[0])
+            if number == 0:
+                body = b"One whale"
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n")
+                writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                await writer.drain()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def closing_site() -> AsyncIterator[tuple[ClosingSite, str]]:
+    site = ClosingSite()
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    async with server:
+        yield site, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+
+
+async def test_a_page_is_asked_for_again_if_the_kept_connection_was_closed() -> None:
+    async with closing_site() as (site, url), web_box() as box:
+        for _ in range(3):
+            [page] = (await box.call("web_fetch", {"url_list": [url]})).unwrap()
+            assert page["content"] == "One whale"
+
+    assert site.connections == 3
+
+
+async def test_what_may_change_something_is_sent_once_over_a_closed_connection() -> None:
+    client = Client(10, Reach(anywhere=True))
+    async with closing_site() as (site, url):
+        await client.send(HttpRequest("GET", url), 1000)
+        with pytest.raises(ServiceError, match="failed"):
+            await client.send(HttpRequest("POST", url, content=b"x"), 1000)
+        await client.close()
+
+    assert site.asked == [b"GET", b"POST"]
 
 
 async def test_robots_are_kept_to_where_that_is_wanted(site: Api) -> None:

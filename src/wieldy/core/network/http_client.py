@@ -201,7 +201,7 @@ class _Pool:
         # Cookies of an answer must not be sent for the next caller.
         self._http.cookies.clear()
         try:
-            return await _send_once(self._http, request, largest)
+            return await _send_anew(self._http, request, largest)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise _unanswered_error(request, error) from None
 
@@ -216,8 +216,39 @@ class _Pool:
                 await self._http.aclose()
 
 
-async def _send_once(
+class _Progress:
+    """How far a request got, as its connection tells."""
+
+    __slots__ = ("answered", "connected")
+
+    def __init__(self) -> None:
+        self.connected = False
+        self.answered = False
+
+    async def note(self, name: str, facts: Mapping[str, object]) -> None:
+        """Take what the HTTP library reports."""
+        self.connected |= name == "connection.connect_tcp.started"
+        self.answered |= name.endswith(".receive_response_headers.complete")
+
+
+async def _send_anew(
     http: httpx2.AsyncClient, request: HttpRequest, largest: int | None
+) -> HttpResponse:
+    """Send a request, and again if the connection that was kept for it turns out to be closed.
+
+    The closed connection is dropped, so there is an end to them.
+    """
+    while True:
+        progress = _Progress()
+        try:
+            return await _send_once(http, request, largest, progress)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+            if progress.connected or progress.answered or request.method not in _SAFE:
+                raise
+
+
+async def _send_once(
+    http: httpx2.AsyncClient, request: HttpRequest, largest: int | None, progress: _Progress
 ) -> HttpResponse:
     headers = {**request.headers, **request.private}
     async with http.stream(
@@ -227,7 +258,7 @@ async def _send_once(
         request.url.partition("?")[0],
         headers=[(name.encode("ascii"), value.encode("utf-8")) for name, value in headers.items()],
         content=request.content,
-        extensions={"target": httpx2.URL(request.url).raw_path},
+        extensions={"target": httpx2.URL(request.url).raw_path, "trace": progress.note},
     ) as answer:
         return HttpResponse(
             answer.status_code,

@@ -4,25 +4,25 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from math import inf
+from time import monotonic
 from typing import Any
 from urllib.parse import urljoin
 from urllib.robotparser import RobotFileParser
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
-from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse, url_origin
+from wieldy.core.network.http_client import Client, HttpRequest, url_origin
 
 from .browser_process import Browser, find_browser
+from .document_processes import DocumentProcesses, ForeignDocument
 from .page_renderer import PageRenderer
-from .page_text import PageText, read_page
-from .script_need import needs_scripts
+from .page_text import PageText
 
 _ACCEPT = "text/html, application/xhtml+xml, application/pdf, application/json, text/*;q=0.9"
 _ROBOTS_BYTES = 500_000
 _MOST_ORIGINS = 200
 _NAME = "wieldy"
 _MADE = "text/html; charset=utf-8"
-_MOST_HTML = 1_000_000
 _LONGEST_ERROR = 500
 # The seconds that must be left for reading a page after a browser has shown it.
 _SPARE_SECONDS = 0.5
@@ -82,6 +82,7 @@ class PageReader:
         _check_limits(timeout, max_bytes)
         self._client = client or Client(timeout, Reach(anywhere=allow_private))
         self._renderer, self._no_browser = _find_renderer(browser, self._client.reach)
+        self._documents = DocumentProcesses()
         self._seconds = timeout
         self._largest = max_bytes
         self._keeps_rules = robots
@@ -89,12 +90,14 @@ class PageReader:
 
     @property
     def held(self) -> bool:
-        """Whether there may be connections or a browser."""
-        return self._client.held or (self._renderer is not None and self._renderer.held)
+        """Whether there may be connections, processes or a browser."""
+        browses = self._renderer is not None and self._renderer.held
+        return self._client.held or self._documents.held or browses
 
     async def close(self) -> None:
-        """Let go of the connections and the browser."""
+        """Let go of the connections, the processes and the browser."""
         await self._client.close()
+        await self._documents.close()
         if self._renderer is not None:
             await self._renderer.close()
 
@@ -119,9 +122,9 @@ class PageReader:
         if not 200 <= response.status < 300:
             said = f"{response.status} {response.reason}".strip()
             raise ServiceError(f"the site answered with {said}", status=response.status)
-        # Parsing takes a while for a large page, and must not hold up the loop.
-        seconds = end - asyncio.get_running_loop().time() - _SPARE_SECONDS
-        page, unfinished = await asyncio.to_thread(_read_response, response, most, seconds)
+        kind = response.headers.get("content-type", "")
+        document = ForeignDocument(response.content, kind, response.url, most)
+        page, unfinished = await self._documents.read(document, _reading_end(end))
         if not unfinished:
             return FetchedPage(url, page)
         try:
@@ -140,9 +143,8 @@ class PageReader:
         seconds = end - asyncio.get_running_loop().time() - _SPARE_SECONDS
         made = await self._renderer.render(url, max(seconds, _SPARE_SECONDS), self._largest)
         await self._check_rules(made.url)
-        found = await asyncio.to_thread(
-            read_page, made.html.encode("utf-8", "replace"), _MADE, made.url, most
-        )
+        document = ForeignDocument(made.html.encode("utf-8", "replace"), _MADE, made.url, most)
+        found, _ = await self._documents.read(document, _reading_end(end))
         if len(found.text) <= len(page.text):
             return page
         return found if made.complete else replace(found, complete=False)
@@ -199,10 +201,6 @@ def _find_renderer(browser: Browser | bool | None, reach: Reach) -> tuple[PageRe
     return PageRenderer(settings, reach), ""
 
 
-def _read_response(response: HttpResponse, most: int, seconds: float) -> tuple[PageText, bool]:
-    """The text of a page, and whether its scripts seem to make more of it."""
-    kind = response.headers.get("content-type", "")
-    page = read_page(response.content, kind, response.url, most, seconds)
-    if page.kind != "html":
-        return page, False
-    return page, needs_scripts(response.content[:_MOST_HTML].decode("utf-8", "replace"), page.text)
+def _reading_end(end: float) -> float:
+    """When a page must be read, by the clock that all loops share, a bit before all is over."""
+    return monotonic() + end - asyncio.get_running_loop().time() - _SPARE_SECONDS

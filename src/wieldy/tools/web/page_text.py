@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 
 from wieldy.core.bounded_json import dump_json, parse_json
@@ -16,6 +17,9 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.ASCII | re.IGNORECAS
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("application/xml", "application/javascript", "application/yaml", "application/x-yaml")
 _JSON = ("application/json", "text/json", "application/x-ndjson")
+_PDF = ("application/pdf", "application/x-pdf")
+# What a site says of a file whose kind it does not know.
+_ANY = ("", "application/octet-stream", "binary/octet-stream", "application/download")
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
 _LONGEST_TITLE = 300
@@ -41,6 +45,7 @@ _UNREAD = {
     "<script": re.compile(r"</script\b[^>]*+>?+", re.IGNORECASE),
     "<style": re.compile(r"</style\b[^>]*+>?+", re.IGNORECASE),
 }
+OnPart = Callable[[str, str], None]
 _MISSING = 'Reading {kind} needs the extra `web`: pip install "wieldy[web]"'
 
 
@@ -54,22 +59,40 @@ class PageText:
     complete: bool = True
 
 
+def is_pdf(content: bytes, content_type: str) -> bool:
+    """Whether a document is read page by page."""
+    return _find_kind(content, content_type) in _PDF
+
+
 def read_page(
-    content: bytes, content_type: str, url: str, most: int, seconds: float = math.inf
+    content: bytes,
+    content_type: str,
+    url: str,
+    most: int,
+    end: float = math.inf,
+    on_part: OnPart | None = None,
 ) -> PageText:
-    """The text of a page, up to `most` characters, and up to the page of a PDF where time is up.
+    """The text of a page, up to `most` characters.
+
+    Args:
+        content: The page.
+        content_type: What its site says that it is.
+        url: Its address.
+        most: How many characters are wanted.
+        end: The `time.monotonic()` after which no further page of a PDF document is read.
+        on_part: Gets the title and the text of each page of a PDF document when it is read.
 
     Raises:
         ServiceError: It is not something that can be read as text.
     """
-    kind, charset = _split_type(content_type)
-    kind = kind or _guess_kind(content)
-    read = _find_reader(kind)
+    charset = _split_type(content_type)[1]
+    kind = _find_kind(content, content_type)
+    read = partial(_read_pdf, end=end, on_part=on_part) if kind in _PDF else _find_reader(kind)
     if read is None:
         size = f"{len(content):,} bytes"
         raise ServiceError(f"it is {kind or 'data of an unknown kind'} ({size}), which has no text")
     try:
-        page = read(content, charset, url, most, time.monotonic() + seconds)
+        page = read(content, charset, url, most)
     except ServiceError:
         raise
     except RecursionError as error:
@@ -79,19 +102,16 @@ def read_page(
         # A broken document breaks the libraries that read it in many ways.
         said = str(error)[:200] or type(error).__name__
         raise ServiceError(f"the {kind} document can't be read: {said}") from error
-    title = " ".join(page.title[:_LONGEST_TITLE].split())
     complete = page.complete and len(page.text) <= most
-    return PageText(title, page.text[:most], page.kind, complete)
+    return PageText(_shorten_title(page.title), page.text[:most], page.kind, complete)
 
 
-_Reader = Callable[[bytes, str | None, str, int, float], PageText]
+_Reader = Callable[[bytes, str | None, str, int], PageText]
 
 
 def _find_reader(kind: str) -> _Reader | None:
     if kind in _HTML:
         return _read_html
-    if kind == "application/pdf":
-        return _read_pdf
     if kind in _JSON or kind.endswith("+json"):
         return _read_json
     if kind.startswith("text/") or kind in _TEXT or kind.endswith("+xml"):
@@ -105,6 +125,17 @@ def _split_type(content_type: str) -> tuple[str, str | None]:
     return kind, found[1] if found else None
 
 
+def _find_kind(content: bytes, content_type: str) -> str:
+    kind = _split_type(content_type)[0]
+    guessed = _guess_kind(content) if kind in _ANY else kind
+    # A file of an unknown kind may be anything; that it is text is only taken from its site.
+    return guessed if guessed in _PDF else kind or guessed
+
+
+def _shorten_title(title: str) -> str:
+    return " ".join(title[:_LONGEST_TITLE].split())
+
+
 def _guess_kind(content: bytes) -> str:
     head = content[:_GLANCE].lstrip().lower()
     if head.startswith(b"%pdf-"):
@@ -114,7 +145,7 @@ def _guess_kind(content: bytes) -> str:
     return "" if b"\0" in head else "text/plain"
 
 
-def _read_html(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
+def _read_html(content: bytes, charset: str | None, url: str, most: int) -> PageText:
     try:
         import trafilatura  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
@@ -171,7 +202,9 @@ def _limit_tags(source: str) -> tuple[str, int]:
     return "".join([*parts, rest]), count + (last is not None)
 
 
-def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
+def _read_pdf(
+    content: bytes, charset: str | None, url: str, most: int, end: float, on_part: OnPart | None
+) -> PageText:
     try:
         from pypdf import PdfReader  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
@@ -179,7 +212,7 @@ def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: flo
     document = PdfReader(BytesIO(content))
     if document.is_encrypted and not document.decrypt(""):
         raise ServiceError("the PDF document is encrypted, and nobody has its password here")
-    title = str((document.metadata and document.metadata.title) or "")
+    title = _shorten_title(str((document.metadata and document.metadata.title) or ""))
     parts: list[str] = []
     size = 0
     for number, page in enumerate(document.pages, start=1):
@@ -187,10 +220,12 @@ def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: flo
             return PageText(title, "\n\n".join(parts), "pdf", complete=False)
         parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
         size += len(parts[-1])
+        if on_part is not None:
+            on_part(title, parts[-1][:most])
     return PageText(title, "\n\n".join(parts), "pdf")
 
 
-def _read_json(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
+def _read_json(content: bytes, charset: str | None, url: str, most: int) -> PageText:
     text = decode_page(content, charset)
     try:
         # Such as it is where indenting it would only make it longer than what is shown.
@@ -202,5 +237,5 @@ def _read_json(content: bytes, charset: str | None, url: str, most: int, end: fl
     return PageText("", shown, "json")
 
 
-def _read_text(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
+def _read_text(content: bytes, charset: str | None, url: str, most: int) -> PageText:
     return PageText("", decode_page(content, charset), "text")
