@@ -1,6 +1,7 @@
 """The file tools: what they do, and what they refuse, on disk and in memory."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import threading
@@ -22,7 +23,7 @@ from wieldy.tools.files import (
     MemoryFiles,
     add_file_tools,
 )
-from wieldy.tools.files.file_errors import UnfitFile
+from wieldy.tools.files.file_errors import FileBusy, UnfitFile
 from wieldy.tools.files.file_grants import Grant
 
 FREE = {"/workspace/": ["list", "read", "write", "delete"]}
@@ -75,7 +76,11 @@ def test_an_edit_replaces_what_stands_there_once(service: FileService) -> None:
 
 @pytest.mark.parametrize(
     ("old", "said"),
-    [("green", "holds it 2 times"), ("yellow", "does not hold"), ("oo", "holds it 2 times")],
+    [
+        ("green", "holds it more than once"),
+        ("yellow", "does not hold"),
+        ("oo", "holds it more than once"),
+    ],
 )
 def test_an_edit_that_is_not_certain_changes_nothing(
     service: FileService, old: str, said: str
@@ -86,6 +91,42 @@ def test_an_edit_that_is_not_certain_changes_nothing(
         service.edit("/workspace/a.txt", [("red", "black"), (old, "x")])
 
     assert service.read_text("/workspace/a.txt") == "red green blue green ooo"
+
+
+def test_a_passage_that_stands_half_a_million_times_is_refused_after_the_second(
+    service: FileService,
+) -> None:
+    service.write("/workspace/a.txt", "a" * 1_000_000)
+
+    # All overlapping matches would take minutes to count, and each edit would count again.
+    for old in ("a" * 500_000, "a" * 999_999, "a"):
+        with pytest.raises(UnfitFile, match="holds it more than once"):
+            service.edit("/workspace/a.txt", [("a" * 1_000_000, "a" * 1_000_000), (old, "x")] * 10)
+
+
+def test_an_edit_does_not_wait_for_ever_for_a_folder_that_somebody_has_locked(
+    tmp_path: Path,
+) -> None:
+    service = FileService(DiskFiles(tmp_path))
+    service.write("/workspace/a.txt", "red")
+    held = os.open(tmp_path / "workspace", os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(FileBusy, match="somebody has locked"):
+            service.edit("/workspace/a.txt", [("red", "blue")])
+    finally:
+        os.close(held)
+
+    assert service.read_text("/workspace/a.txt") == "red"
+    assert service.edit("/workspace/a.txt", [("red", "blue")])["edits"] == 1
+
+
+def test_no_name_hides_a_file(tmp_path: Path) -> None:
+    service = FileService(DiskFiles(tmp_path))
+    service.write("/workspace/.wieldy-0123456789abcdef", "one")
+
+    assert service.tree("/workspace") == ".wieldy-0123456789abcdef"
+    assert service.find("*", "/workspace") == ["/workspace/.wieldy-0123456789abcdef"]
 
 
 def test_edits_of_many_threads_are_all_made(service: FileService) -> None:

@@ -53,6 +53,10 @@ async def run_in_workspace(
     except BaseException:
         await asyncio.to_thread(workspace.keep_changes, folder)
         raise
+    finally:
+        # A file may have come while the program ran, which could then read it.
+        if not folder.untrusted and await asyncio.to_thread(workspace.shows_untrusted):
+            context.mark_untrusted()
     unkept = await asyncio.to_thread(workspace.keep_changes, folder)
     _report_end(sandbox, end, context)
     return await asyncio.to_thread(_conclude, end, folder, before, unkept)

@@ -44,6 +44,9 @@ class Workspace(Protocol):
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Keep what a call has changed; what could not be kept, in words."""
 
+    def shows_untrusted(self) -> bool:
+        """Whether something in the folder comes from outside now."""
+
     def close(self) -> None:
         """Remove what is not kept."""
 
@@ -65,6 +68,10 @@ class SessionWorkspace:
         """Nothing is to be done: the folder stays."""
         return []
 
+    def shows_untrusted(self) -> bool:
+        """Nobody but code writes here."""
+        return False
+
     def close(self) -> None:
         """Remove all folders."""
         self._folders.close()
@@ -81,11 +88,15 @@ class DiskWorkspace:
     def open_folder(self, scope: Scope) -> OpenFolder:
         """The folder, whoever asks."""
         os.makedirs(self._path, exist_ok=True)
-        return OpenFolder(self._path, self._writable, self._service.shows_untrusted(WORKSPACE))
+        return OpenFolder(self._path, self._writable, self.shows_untrusted())
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Nothing is to be done: the code wrote to the folder itself."""
         return []
+
+    def shows_untrusted(self) -> bool:
+        """Whether there is a file from outside."""
+        return self._service.shows_untrusted(WORKSPACE)
 
     def close(self) -> None:
         """Nothing is removed: the files belong to the service."""
@@ -120,8 +131,7 @@ class CopiedWorkspace:
                 if self._known.get(names) != _hash_content(content):
                     files.write(names, content)
                     self._known[names] = _hash_content(content)
-            untrusted = self._service.shows_untrusted(WORKSPACE)
-            return OpenFolder(path, self._writable, untrusted)
+            return OpenFolder(path, self._writable, self.shows_untrusted())
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Write to the service what the code wrote, and delete what it deleted."""
@@ -145,6 +155,10 @@ class CopiedWorkspace:
                     _try_delete(self._service, names)
             more = len(notes) - _MOST_NOTES
             return notes if more <= 0 else [*notes[:_MOST_NOTES], f"Not kept: {more} more files"]
+
+    def shows_untrusted(self) -> bool:
+        """Whether there is a file from outside."""
+        return self._service.shows_untrusted(WORKSPACE)
 
     def close(self) -> None:
         """Remove the copy."""

@@ -8,12 +8,13 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .file_backend import FileInfo, Names
-from .file_errors import AccessDenied, FileError, FileExists, FileNotThere, UnfitFile
+from .file_errors import AccessDenied, FileBusy, FileError, FileExists, FileNotThere, UnfitFile
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe would wait for its other end.
@@ -21,6 +22,8 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BEGUN = ".wieldy-"
 _CHUNK = 1 << 20
+_LOCK_SECONDS = 5.0
+_LOCK_PAUSE = 0.01
 
 
 class DiskFiles:
@@ -53,7 +56,7 @@ class DiskFiles:
         """Write a file if its content is still what it was; whether it was."""
         with self._open_parent(names) as folder:
             # Others that edit through this class wait here, also in other processes.
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            _lock_folder(folder, names)
             with _open_file(folder, names, _FILE) as file:
                 if _read_regular(file, names, len(before)) != before:
                     return False
@@ -92,8 +95,6 @@ class DiskFiles:
         found = []
         with self._open_folder(names) as folder, _translate_errors(names):
             for name in sorted(os.listdir(folder)):
-                if name.startswith(_BEGUN):
-                    continue
                 with suppress(FileNotFoundError):
                     info = _read_info(folder, name)
                     if info is not None:
@@ -133,6 +134,20 @@ class DiskFiles:
             yield folder
         finally:
             os.close(folder)
+
+
+def _lock_folder(folder: int, names: Names) -> None:
+    """Lock a folder. Code that works in it may hold that lock for as long as it likes."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                said = f"is in a folder that somebody has locked for over {_LOCK_SECONDS:g} s"
+                raise FileBusy(_join_path(names), said) from None
+        time.sleep(_LOCK_PAUSE)
 
 
 def _enter(folder: int, name: str, names: Names) -> int:

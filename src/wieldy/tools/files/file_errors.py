@@ -35,3 +35,7 @@ class FileExists(FileError):
 
 class UnfitFile(FileError):
     """The file is not what it would have to be: text, small enough, or a folder."""
+
+
+class FileBusy(FileError):
+    """Others use the file all the time; it can be tried again."""

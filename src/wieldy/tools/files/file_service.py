@@ -9,7 +9,7 @@ from wieldy.core.errors import describe_exception
 
 from .disk_files import DiskFiles
 from .file_backend import FileBackend, FileInfo, Names
-from .file_errors import AccessDenied, FileError, UnfitFile
+from .file_errors import AccessDenied, FileBusy, FileError, UnfitFile
 from .file_grants import Grant, Grants, read_grants
 
 _MOST_ENTRIES = 1_000
@@ -17,6 +17,7 @@ _MOST_MATCHES = 200
 _LONGEST_LINE = 400
 _MOST_SEARCHED = 50_000_000
 _DEEPEST = 30
+_MOST_TRIES = 100
 _STOPPED = "The search stopped after {:,} matches, and there may be more. Look in a folder below."
 _STAYS_OUTSIDE = (
     "comes from outside, and elsewhere nobody would know that any more. Read it, and write what "
@@ -108,7 +109,7 @@ class FileService:
         names = self._grants.check("write", path)
         self._grants.check("read", path)
         listed = list(edits)
-        while True:
+        for _ in range(_MOST_TRIES):
             before = self.read_bytes(path)
             text = _decode(path, before)
             for old, new in listed:
@@ -118,6 +119,7 @@ class FileService:
             # Somebody may have changed it meanwhile; then the passages are looked for again.
             if self._files.replace(names, before, after):
                 return {"path": path, "edits": len(listed), "bytes": len(after)}
+        raise FileBusy(path, f"was changed {_MOST_TRIES} times by others meanwhile")
 
     def delete(self, path: str) -> dict[str, Any]:
         """Remove a file, or an empty folder."""
@@ -273,20 +275,13 @@ def _decode(path: str, content: bytes) -> str:
 def _replace_once(path: str, text: str, old: str, new: str) -> str:
     if not old:
         raise ValueError("the text to replace is empty")
-    count = _count_matches(text, old)
-    if count != 1:
-        found = "does not hold the text to replace" if not count else f"holds it {count} times"
-        hint = "Read the file again." if not count else "Give more of what is around it."
+    at = text.find(old)
+    # Two matches may overlap. More of them are not counted, which would take very long for some.
+    if at < 0 or text.find(old, at + 1) >= 0:
+        found = "does not hold the text to replace" if at < 0 else "holds it more than once"
+        hint = "Read the file again." if at < 0 else "Give more of what is around it."
         raise UnfitFile(path, f"{found}. {hint}")
-    return text.replace(old, new)
-
-
-def _count_matches(text: str, old: str) -> int:
-    """How often a passage stands in a text, also where two of them overlap."""
-    count, at = 0, text.find(old)
-    while at >= 0:
-        count, at = count + 1, text.find(old, at + 1)
-    return count
+    return text[:at] + new + text[at + len(old) :]
 
 
 def _describe_entry(info: FileInfo) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .file_grants import Grant, read_grants
 from .file_service import FileService
 
 _MOST_FILES = 50
+_MOST_EDITS = 500
 _MOST_SHOWN = 1_000
 
 
@@ -121,7 +122,9 @@ class _FileTools:
         return self._service.write(path, content)
 
     def edit_file(
-        self, path: str, edits: Annotated[list[TextEdit], Field(min_length=1)]
+        self,
+        path: str,
+        edits: Annotated[list[TextEdit], Field(min_length=1, max_length=_MOST_EDITS)],
     ) -> dict[str, Any]:
         """Replace passages of a text file. Each must stand there exactly once.
 
