@@ -44,6 +44,24 @@ def test_a_figure_becomes_a_picture(value: Any) -> None:
     assert block._repr_png_() == PNG
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_figures_and_pictures_in_a_list_are_pictures(kind: type) -> None:
+    outcome = _call(kind(["Two of them:", Figure(), Image(PNG), Picture(PNG), {"a": 1}]))
+
+    assert outcome.content == (
+        Text("Two of them:"),
+        *[Image(PNG)] * 3,
+        Text('{"a":1}'),
+    )
+    assert len(_call([Figure(), Figure()]).content) == 2
+
+
+def test_one_picture_that_draws_nothing_spoils_no_list() -> None:
+    outcome = _call([Figure(), Picture(ValueError("no"))])
+
+    assert outcome.content == (Image(PNG), Text('"a picture"'))
+
+
 @pytest.mark.parametrize("shown", [None, b"", 3, ValueError("no")])
 def test_a_figure_that_draws_nothing_is_text(shown: Any) -> None:
     assert _call(Picture(shown)).text == '"a picture"'

@@ -316,8 +316,21 @@ def to_blocks(value: Any, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
     # Subclasses are excluded: one may run any code when it is iterated over.
     if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)
+    if type(value) in (list, tuple) and any(map(_is_picture, set(map(type, value)))):
+        return tuple(block for each in value for block in to_blocks(each))
     picture = None if type(value) in FINAL else _draw_picture(value)
     return (Text(to_text(value)),) if picture is None else (picture,)
+
+
+def _is_picture(kind: type) -> bool:
+    """Whether values of a type are blocks, or figures that can be drawn."""
+    try:
+        return issubclass(kind, Image) or any(
+            callable(getattr(kind, name, None)) for name in ("savefig", "_repr_png_")
+        )
+    except Exception:
+        # Its metaclass is other people's code.
+        return False
 
 
 def _draw_picture(value: Any) -> Image | None:

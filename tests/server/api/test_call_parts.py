@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.server.api.api_client import ApiClient, api_of, make_box
 from wieldy import Audio, Image, Resource, Secret, Text, Toolbox
 from wieldy.server.api.path_parts import write_part
-from wieldy.server.api.picture_kinds import find_picture_kind, find_picture_size
+from wieldy.wire.picture_kinds import find_picture_kind, find_picture_size
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -224,7 +224,14 @@ _FRAME = b"\0\x11\x08\x01\x02\x03\x04"
         (_JPEG + b"\xff\xc4\0\x02\xff\xff\xc2" + _FRAME, (772, 258)),
         (_JPEG + b"\xff\xda\0\x02\x00\x00\x00\x00", None),
         (_JPEG, None),
-        (_webp(b"VP8 ", b"\0" * 6 + b"\x07\x40\x09\0"), (7, 9)),
+        (_JPEG + b"\xff\xd0\xff\x01\xff\xc0" + _FRAME, (772, 258)),
+        # What looks like a frame inside of a part before it is none.
+        (b"\xff\xd8\xff\xe1\0\x0b\xff\xc0" + _FRAME, None),
+        (b"\xff\xd8\xff\xe1\0\0\xff\xc0" + _FRAME, None),
+        (PNG[:12] + b"IDAT" + PNG[16:], None),
+        (_webp(b"VP8 ", b"\0" * 3 + b"\x9d\x01\x2a" + b"\x07\x40\x09\0"), (7, 9)),
+        (_webp(b"VP8 ", b"\0" * 6 + b"\x07\x40\x09\0"), None),
+        (_webp(b"VP8L", b"\0" + (6 | 8 << 14).to_bytes(4, "little")), None),
         (_webp(b"VP8L", b"\x2f" + (6 | 8 << 14).to_bytes(4, "little")), (7, 9)),
         (_webp(b"VP8X", b"\0" * 4 + b"\x06\0\0\x08\0\x01"), (7, 65545)),
         (_webp(b"ALPH", b"\0" * 20), None),

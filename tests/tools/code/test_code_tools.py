@@ -21,6 +21,7 @@ from wieldy.tools.files import DiskFiles, FileService, Grant, MemoryFiles
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+PHOTO = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\1\0\1"
 FREE = {"/workspace/": ["list", "read", "write", "delete"]}
 
 
@@ -243,7 +244,7 @@ async def test_pictures_that_are_new_or_changed_come_back(code_box: CodeBox) -> 
         PNG = {PNG!r}
         os.makedirs("plots", exist_ok=True)
         open("plots/a.png", "wb").write(PNG)
-        open("b.JPG", "wb").write(b"\\xff\\xd8\\xff\\xe0 a photo")
+        open("b.JPG", "wb").write({PHOTO!r})
         open("c.svg", "w").write("<svg xmlns='http://www.w3.org/2000/svg'/>")
         print("drawn")
     """
@@ -255,10 +256,10 @@ async def test_pictures_that_are_new_or_changed_come_back(code_box: CodeBox) -> 
     assert first.content[0] == Text("drawn\n")
     assert first.content[1:] == (
         Image(PNG),
-        Image(b"\xff\xd8\xff\xe0 a photo", "image/jpeg"),
+        Image(PHOTO, "image/jpeg"),
         Image(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
     )
-    assert second.content == (Image(b"\xff\xd8\xff\xe0 a photo!", "image/jpeg"),)
+    assert second.content == (Image(PHOTO + b"!", "image/jpeg"),)
     assert third.text == "said\n[Not shown: 'no.png' is not a picture of the kind image/png]\n"
 
 
@@ -460,6 +461,13 @@ async def test_no_name_hides_a_file_from_outside_from_who_looks_for_one(code_box
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\x01\x86\xa0\0\x01\x86\xa0"),
         ("a.gif", b"GIF89a\xff\xff\xff\xff"),
         ("a.jpg", b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\xff\xff\xff\xff"),
+        # A small frame in a comment says nothing of the picture.
+        (
+            "b.jpg",
+            b"\xff\xd8\xff\xfe\0\x0b\xff\xc0\0\x11\x08\0\1\0\1\xff\xc0\0\x11\x08\xff\xff\xff\xff",
+        ),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\xff\xff\0\xff\xff\0"),
+        ("b.webp", b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\xff\xff\xff\x0f"),
     ],
 )
 async def test_a_picture_that_is_too_large_for_models_is_named_and_not_shown(
@@ -471,3 +479,23 @@ async def test_a_picture_that_is_too_large_for_models_is_named_and_not_shown(
 
     assert found.images == ()
     assert "8,000 each way are the most" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.png", PNG[:20]),
+        ("a.gif", b"GIF89a\5"),
+        ("a.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF"),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0"),
+    ],
+)
+def test_a_picture_that_was_cut_is_named_and_not_shown(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    (tmp_path / name).write_bytes(data)
+
+    found = read_new_pictures(str(tmp_path), {})
+
+    assert found.images == ()
+    assert "is cut or broken" in found.notes[0]

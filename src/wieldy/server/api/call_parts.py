@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from wieldy.core.block import Audio, Block, Image, Resource
 from wieldy.store.ledger_entry import Entry
+from wieldy.wire.picture_kinds import find_picture_kind, read_base64
 
 from .answer_shapes import clean_text, write_json
 from .api_operations import ANSWER_HEADERS, Asked, operation
 from .api_problems import not_found
 from .call_resource import find_call
-from .picture_kinds import find_picture_kind, read_base64
 
 _LISTING = "GET /api/calls/{call_id}"
 OCTETS = "application/octet-stream"

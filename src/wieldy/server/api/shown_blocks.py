@@ -8,10 +8,10 @@ from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Outcome
 from wieldy.core.limits.handles import parse_handle
 from wieldy.core.secrets.covered_content import shown_value
+from wieldy.wire.picture_kinds import find_picture_kind, find_picture_size, read_base64
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
 from .path_parts import write_part
-from .picture_kinds import find_picture_kind, find_picture_size, read_base64
 
 _MOST_BLOCKS = 200
 _SCHEME = "artifact://"

@@ -1,14 +1,13 @@
 """The pictures that code leaves in its working folder."""
 
 import os.path
-import re
-import struct
 from typing import NamedTuple
 
 from wieldy.core.block import Image
 from wieldy.tools.files.disk_files import DiskFiles
 from wieldy.tools.files.file_backend import Names
 from wieldy.tools.files.file_errors import FileError
+from wieldy.wire.picture_kinds import find_picture_kind, find_picture_size
 
 from .workspaces import walk_files
 
@@ -17,16 +16,15 @@ _MOST_PICTURES = 10
 _MOST_ENTRIES = 5_000
 # Models refuse larger pictures, and with them the whole conversation.
 _MOST_PIXELS = 8_000
-# The part of a JPEG file that tells its size. Others before it have other second letters.
-_JPEG_SIZE = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08(.{4})", re.DOTALL)
-# The kind of each name, and what a file of it begins with; a model refuses one that does not.
+_SVG = "image/svg+xml"
+_SVG_BEGINNINGS = (b"<svg", b"<?xml", b"<!DOCTYPE svg")
 _KINDS = {
-    ".png": ("image/png", (b"\x89PNG\r\n\x1a\n",)),
-    ".jpg": ("image/jpeg", (b"\xff\xd8\xff",)),
-    ".jpeg": ("image/jpeg", (b"\xff\xd8\xff",)),
-    ".gif": ("image/gif", (b"GIF87a", b"GIF89a")),
-    ".webp": ("image/webp", (b"RIFF",)),
-    ".svg": ("image/svg+xml", (b"<svg", b"<?xml", b"<!DOCTYPE svg")),
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".svg": _SVG,
 }
 
 Snapshot = dict[Names, tuple[float, int]]
@@ -69,27 +67,26 @@ def read_new_pictures(folder: str, before: Snapshot) -> NewPictures:
 
 def _read_picture(files: DiskFiles, names: Names) -> Image:
     data = files.read(names, _LARGEST)
-    kind, beginnings = _KINDS[_suffix(names)]
-    if not data.lstrip().startswith(beginnings):
-        raise ValueError(f"{'/'.join(names)!r:.300} is not a picture of the kind {kind}")
-    width, height = _read_size(kind, data)
-    if max(width, height) > _MOST_PIXELS:
-        size = f"{width:,} by {height:,} pixels, and {_MOST_PIXELS:,} each way are the most"
-        raise ValueError(f"{'/'.join(names)!r:.300} has {size}")
+    name, kind = f"{'/'.join(names)!r:.300}", _KINDS[_suffix(names)]
+    # A model refuses a picture that is not what it is said to be, and the conversation with it.
+    is_kind = (
+        data.lstrip().startswith(_SVG_BEGINNINGS)
+        if kind == _SVG
+        else find_picture_kind(data) == kind
+    )
+    if not is_kind:
+        raise ValueError(f"{name} is not a picture of the kind {kind}")
+    if kind != _SVG:
+        _check_size(name, find_picture_size(data))
     return Image(data, kind)
 
 
-def _read_size(kind: str, data: bytes) -> tuple[int, int]:
-    """The width and height that a picture says it has; nothing where it does not say so."""
-    try:
-        if kind == "image/png":
-            return struct.unpack_from(">II", data, 16)
-        if kind == "image/gif":
-            return struct.unpack_from("<HH", data, 6)
-        found = _JPEG_SIZE.search(data) if kind == "image/jpeg" else None
-        return struct.unpack(">HH", found[1]) if found else (0, 0)
-    except struct.error:
-        return (0, 0)
+def _check_size(name: str, size: tuple[int, int] | None) -> None:
+    if size is None:
+        raise ValueError(f"{name} is cut or broken: it does not say how large it is")
+    if max(size) > _MOST_PIXELS:
+        said = f"{size[0]:,} by {size[1]:,} pixels, and {_MOST_PIXELS:,} each way are the most"
+        raise ValueError(f"{name} has {said}")
 
 
 def _suffix(names: Names) -> str:
