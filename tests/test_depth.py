@@ -5,7 +5,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, List, Literal  # noqa: UP035 - both spellings are tried
 
 import pytest
 
@@ -199,3 +199,31 @@ def test_json_is_read_and_written_in_one_module() -> None:
         "core/bounded_json.py: json.loads",
         "core/canonical.py: json.dumps",
     }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        list[str],
+        dict[str, list[int]],
+        str | None,
+        Literal["a"],
+        tuple[int, ...],
+        list,
+        List,  # noqa: UP006 - the older spelling has no types in it either
+        dict[str, Any],
+        list[Any] | str,
+    ],
+)
+@pytest.mark.parametrize("write", [lambda arguments: arguments, json.dumps])
+def test_what_is_too_deep_fits_no_type(kind: Any, write: Callable[[Any], Any]) -> None:
+    async def take(a: Any) -> str:
+        return "taken"
+
+    take.__annotations__["a"] = kind
+    box = Toolbox()
+    box.add(take)
+
+    outcome = box.call_sync("take", write({"a": nested(MAX_DEPTH)}))
+
+    assert "nested more than 100 levels deep" in outcome.text

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic_core import ValidationError
 
@@ -31,7 +32,9 @@ Accept = Callable[[Run], dict[str, Any]]
 # because each attempt then keeps an error, and many if it is right.
 _FEW_WAYS, _MOST_WAYS = 5_000, 500_000
 # Types of arguments that contain no other values.
-_FLAT = (str, int, float, bool)
+_FLAT = (str, int, float, bool, type(None))
+# Types of arguments whose levels are those of the types in them.
+_WITH_INNER = (list, tuple, set, frozenset, dict, Union, UnionType)
 
 
 class _Refused(ValueError):
@@ -194,10 +197,18 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
         )
         if multiplies(SchemaGraph(own)):
             return _bound_depth(_bound_validator(validator.validate_python, own)), _no_text
-    if all(parameter.annotation in _FLAT for parameter in tool.signature.parameters):
+    if all(_bounds_levels(parameter.annotation) for parameter in tool.signature.parameters):
         # Nothing deep fits these arguments, and why it does not is found out below.
         return validator.validate_python, validator.validate_json
     return _bound_depth(validator.validate_python), _bound_text(validator.validate_json)
+
+
+def _bounds_levels(kind: Any) -> bool:
+    """Whether a type says itself how many levels its values have."""
+    if kind in _FLAT or get_origin(kind) is Literal:
+        return True
+    inner = [each for each in get_args(kind) if each is not Ellipsis]
+    return get_origin(kind) in _WITH_INNER and bool(inner) and all(map(_bounds_levels, inner))
 
 
 def _bound_depth(validate: Validate) -> Validate:

@@ -22,7 +22,7 @@ def foreign_meta(meta: Any) -> dict[str, Any]:
         return {}
     passed = {key: value for key, value in meta.items() if isinstance(key, str) and _may_pass(key)}
     try:
-        return passed if len(dump_json(passed)) <= _LARGEST else {}
+        return passed if not passed or len(dump_json(passed)) <= _LARGEST else {}
     except (TypeError, ValueError):
         return {}
 
