@@ -11,7 +11,7 @@ from wieldy.lock.cost_file import COST_FILE
 
 from . import completion
 from .agent_app import run, runs
-from .backup_app import backup, restore
+from .backup_app import backup, restore, upgrade
 from .command_options import (
     Agent,
     AlwaysShown,
@@ -540,3 +540,4 @@ def diff(sources: Sources = None, path: LockPath = None, as_json: AsJson = False
 
 app.command()(backup)
 app.command()(restore)
+app.command()(upgrade)

@@ -1,4 +1,4 @@
-"""The commands `backup` and `restore`."""
+"""The commands `backup`, `restore` and `upgrade`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .command_options import AsJson, Store, StoreSource
-from .commands.backup import run_backup, run_restore
+from .commands.backup import run_backup, run_restore, run_upgrade
 from .store_choice import StoreChoice
 
 BackupPath = Annotated[
@@ -34,3 +34,12 @@ def restore(
     store is not empty.
     """
     raise typer.Exit(run_restore(StoreChoice(store, tuple(source or ())), path, as_json))
+
+
+def upgrade(store: Store = None, source: StoreSource = None) -> None:
+    """Bring a store that an earlier version made up to date.
+
+    Commands that write to it, and programs, do that themselves. Commands that only read
+    leave it as it is.
+    """
+    raise typer.Exit(run_upgrade(StoreChoice(store, tuple(source or ()))))

@@ -117,7 +117,7 @@ def source_files(incomplete: str) -> list[str]:
 
 def _open_store(context: typer.Context) -> Toolbox:
     named = context.params.get("source") or ()
-    return StoreChoice(context.params.get("store"), tuple(named)).open()
+    return StoreChoice(context.params.get("store"), tuple(named)).read()
 
 
 def _run_quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:

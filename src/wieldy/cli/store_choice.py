@@ -24,6 +24,12 @@ class StoreChoice:
     url: str | None = None
     sources: tuple[str, ...] = ()
 
+    def read(self) -> Toolbox:
+        """The same for a command that only reads: a store of an earlier version stays as it is."""
+        box = self.open()
+        box.store.leave_as_is()
+        return box
+
     def open(self, create: bool = False) -> Toolbox:
         """A toolbox over the store. For a Python source it is the source's own toolbox.
 

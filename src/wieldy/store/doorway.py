@@ -27,6 +27,8 @@ class Doorway:
         self._url = url
         self._durability = durability
         self._pruning = pruning
+        # Whether a store of an earlier version is brought up to date.
+        self.upgrades = True
         # The opened store, while it is open.
         self.in_use: Opened | None = None
         self.renew()
@@ -75,7 +77,7 @@ class Doorway:
 
     def _open_store(self, opening: "Future[Opened]") -> None:
         try:
-            opened = Opened(self._url, self._durability, self._pruning)
+            opened = Opened(self._url, self._durability, self._pruning, self.upgrades)
         except BaseException as error:
             with self._lock:
                 if self._opening is opening:

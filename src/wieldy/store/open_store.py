@@ -17,7 +17,7 @@ from wieldy.core.errors import StoreUnavailable
 
 from .databases.database import Operation, StoreJob, open_database
 from .databases.database_errors import ValueRefused
-from .databases.migrations import migrate_database
+from .databases.migrations import migrate_database, require_current
 from .databases.prepared_statements import Write
 from .process_owner import PULSE_SECONDS, ProcessOwner
 from .pruning import Pruning, Step, claim_pruning, give_back
@@ -36,7 +36,7 @@ class StoreClosed(StoreUnavailable):
 class Opened:
     """An opened store. It is made on a thread that may block."""
 
-    def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
+    def __init__(self, url: URL, durability: str, pruning: Pruning, upgrades: bool = True) -> None:
         self.owner = ProcessOwner()
         self.database = open_database(url, durability)
         self.commit_here = self.database.commit_here
@@ -49,7 +49,11 @@ class Opened:
         self._prunable: list[Step] = []
         self._stirred = threading.Event()
         try:
-            self._note_pulse(self._wait_for(self._sign_in))
+            if upgrades:
+                self.database.upgrade(migrate_database).result()
+            else:
+                self.database.read(require_current).result()
+            self._note_pulse(self._wait_for(self._write_pulse))
             self.database.prepare = self._sign_in
         except BaseException:
             self.database.close()

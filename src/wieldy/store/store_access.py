@@ -41,6 +41,10 @@ class StoreAccess:
         """The address of the store, without the password."""
         return shown_address(self._url)
 
+    def leave_as_is(self) -> None:
+        """Don't bring a store of an earlier version up to date: read it as it is, or say so."""
+        self._doorway.upgrades = False
+
     def renew(self) -> None:
         """Start again in a forked child, which has none of its parent's threads."""
         self.bell = Bell()

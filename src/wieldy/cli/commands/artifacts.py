@@ -113,7 +113,7 @@ def run_artifacts(
             raise ArtifactQuestion("--version, --versions and --diff need the id of an artifact.")
         if limit < 0:
             raise ArtifactQuestion("--limit takes a number that is not negative; 0 shows all.")
-        async with choice.open() as box:
+        async with choice.read() as box:
             artifacts = box.artifacts
             if reference is None:
                 await _show_all(box.store, session, limit, as_json)

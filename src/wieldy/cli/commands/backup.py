@@ -1,4 +1,4 @@
-"""`wieldy backup` and `wieldy restore`."""
+"""`wieldy backup`, `wieldy restore` and `wieldy upgrade`."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def run_backup(choice: StoreChoice, path: Path, as_json: bool) -> int:
     async def copy() -> int:
         from wieldy.store.backup.store_backup import write_backup  # noqa: PLC0415 - loads SQLAlchemy
 
-        async with choice.open() as box:
+        async with choice.read() as box:
             rows = await write_backup(box.store, path, _tell_progress)
             _report("Copied", rows, path, box.store.address, as_json)
         return exits.OK
@@ -39,6 +39,18 @@ def run_restore(choice: StoreChoice, path: Path, as_json: bool) -> int:
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(copy()))
+
+
+def run_upgrade(choice: StoreChoice) -> int:
+    """Bring the store up to date; returns the exit code."""
+
+    async def upgrade() -> int:
+        async with choice.open() as box:
+            await box.store.opened()
+            screen.show(f"{box.store.address} is up to date.")
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(upgrade()))
 
 
 def _tell_progress(rows: int) -> None:

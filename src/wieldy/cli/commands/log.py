@@ -59,7 +59,7 @@ def run_log(choice: StoreChoice, asked: Filter, call_id: str | None, as_json: bo
 
     async def read() -> int:
         asked.check()
-        async with choice.open() as box:
+        async with choice.read() as box:
             if call_id is not None:
                 entry = await find_entry(box.store, call_id, choice.command("log"))
                 _show_whole(entry, as_json)
@@ -74,7 +74,7 @@ def run_follow(choice: StoreChoice, asked: Filter, as_json: bool) -> int:
     """Print calls when they are made and when they change, until Ctrl-C."""
 
     async def follow() -> None:
-        async with choice.open() as box:
+        async with choice.read() as box:
             async for entry in box.ledger.follow(**asked.chosen, last=asked.limit):
                 if as_json:
                     screen.put(entry_data(entry), indent=None)

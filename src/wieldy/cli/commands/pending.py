@@ -55,7 +55,7 @@ def run_pending(
     """Print the waiting calls, of one agent or session if named; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with reading(runner, choice) as box:
+        with reading(runner, choice.read()) as box:
             approved = runner.run(_approved_ids(box))
             waiting = runner.run(box.pending(agent=agent, session=session))
             if as_json:
@@ -111,7 +111,7 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
     """Deny a call; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with reading(runner, choice) as box:
+        with reading(runner, choice.open()) as box:
             call, parked = runner.run(_find_call(box, verdict.call_id, choice))
             person = runner.run(find_decider(box, verdict.token, call, check_denier))
             _confirm(verdict, parked, _shown_edits(parked, None), "Deny it?")
@@ -130,7 +130,7 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
 def deciding(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
     """The box in which an approved call can run: that of the sources, with their tools."""
     if not choice.sources:
-        with reading(runner, choice) as box:
+        with reading(runner, choice.open()) as box:
             yield box
         return
     with loaded_tools(runner, [*choice.sources], Own(choice.url)) as found:
@@ -140,9 +140,8 @@ def deciding(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
 
 
 @contextmanager
-def reading(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
+def reading(runner: asyncio.Runner, box: Toolbox) -> Iterator[Toolbox]:
     """A box over the store, for a command that runs no tool."""
-    box = choice.open()
     try:
         yield box
     finally:

@@ -26,7 +26,7 @@ def run_runs(choice: StoreChoice, run_id: str | None, state: str | None, as_json
     """Print the runs, newest first, or one run in full; returns the exit code."""
 
     async def read() -> int:
-        async with choice.open() as box:
+        async with choice.read() as box:
             if run_id is not None:
                 await _show_whole(box.store, await find_run(box.store, run_id), as_json)
             else:

@@ -85,7 +85,7 @@ def run_list_tokens(choice: StoreChoice, as_json: bool) -> int:
     """Print what is known of the tokens; returns the exit code."""
 
     async def read() -> int:
-        async with choice.open() as box:
+        async with choice.read() as box:
             found = await box.store.tokens.list()
             if as_json:
                 screen.put([token.to_dict() for token in found])

@@ -19,7 +19,7 @@ def run_list_webhooks(choice: StoreChoice, as_json: bool) -> int:
     """Print the webhooks of all gateways on the store; returns the exit code."""
 
     async def read() -> int:
-        async with choice.open() as box:
+        async with choice.read() as box:
             found = await box.store.outbox.list_subscriptions()
             counts = await box.store.outbox.count()
         rows = [
@@ -51,7 +51,7 @@ def run_list_deliveries(
     """Print the newest messages; returns the exit code."""
 
     async def read() -> int:
-        async with choice.open() as box:
+        async with choice.read() as box:
             found = await box.store.outbox.list(state, limit=limit)
         if as_json:
             screen.put([each.to_dict() for each in found])

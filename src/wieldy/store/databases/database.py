@@ -68,6 +68,9 @@ class Database(Protocol):
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it beside the writer. From any thread."""
 
+    def upgrade(self, operation: Operation[T]) -> "Future[T]":
+        """Run an operation that may take as long as it needs. From any thread."""
+
     def vacuum(self) -> "Future[None]":
         """Release the space of deleted rows. From any thread."""
 

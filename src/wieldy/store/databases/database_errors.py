@@ -122,6 +122,11 @@ def concerns_all(error: BaseException) -> bool:
     return state.startswith((*_ALL_STATEMENTS, "28", "3D"))
 
 
+def is_locked(error: BaseException) -> bool:
+    """Whether a lock was not given in time."""
+    return _state_of(error) == "55P03"
+
+
 def _describe(error: BaseException) -> StoreError:
     said = _text_of(error)
     if isinstance(error, MemoryError):

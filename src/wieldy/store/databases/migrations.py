@@ -1,16 +1,19 @@
 """Numbered steps from an empty database to the present one."""
 
+import logging
 from collections.abc import Callable
 
 from sqlalchemy import Connection, Table, func, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateIndex
 
-from wieldy.core.errors import StoreTooNew
+from wieldy.core.errors import StoreTooNew, StoreUnavailable
 from wieldy.store.process_owner import shared_clock
 
 from . import tables
 from . import tables as artifact_tables
 from . import tables as kept
+
+_log = logging.getLogger("wieldy")
 
 
 def _calls(connection: Connection) -> None:
@@ -181,14 +184,59 @@ READABLE = 5
 _LOCK = 0x77696C6479
 
 
-def migrate_database(connection: Connection) -> None:
-    """Bring the database up to date; other processes may do the same at the same time."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-    tables.version.create(connection, checkfirst=True)
+class StoreOutdated(StoreUnavailable):
+    """An earlier version made the database, and whoever only reads does not change it."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(
+            f"its database is at step {found} of {len(STEPS)}, as an earlier version left it",
+            "Run `wieldy upgrade` to bring it up to date.",
+        )
+
+
+def find_step(connection: Connection) -> int:
+    """The step that a database is at; 0 without a store. `StoreTooNew` if we don't know it."""
+    if not inspect(connection).has_table(tables.version.name):
+        return 0
     done = connection.scalar(select(func.max(tables.version.c.number))) or 0
     if done > len(STEPS):
         raise StoreTooNew(done, len(STEPS))
+    return int(done)
+
+
+def require_current(connection: Connection) -> None:
+    """Raise `StoreOutdated` if the database has to be brought up to date."""
+    done = find_step(connection)
+    if done < len(STEPS):
+        raise StoreOutdated(done)
+
+
+def migrate_database(connection: Connection) -> None:
+    """Bring the database up to date; other processes may do the same at the same time."""
+    if find_step(connection) == len(STEPS):
+        return
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    tables.version.create(connection, checkfirst=True)
+    done = find_step(connection)
     for number, step in enumerate(STEPS[done:], start=done + 1):
+        if done:
+            # It may take minutes. A command shows warnings, and a new store is made in silence.
+            _log.warning("The store is brought up to date: step %d of %d", number, len(STEPS))
         step(connection)
         connection.execute(insert(tables.version).values(number=number))
+
+
+# Who keeps a migration from the tables that it changes, or makes another one.
+HOLDERS = text(
+    f"""
+SELECT DISTINCT pid, coalesce(usename, '') AS who, coalesce(application_name, '') AS program,
+    coalesce(state, '') AS state
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+LEFT JOIN pg_class ON pg_class.oid = relation
+WHERE granted AND pid <> pg_backend_pid() AND datname = current_database()
+    AND (relname LIKE 'wieldy!_%' ESCAPE '!'
+        OR (locktype = 'advisory' AND objid = {_LOCK & 0xFFFFFFFF}))
+ORDER BY pid
+"""
+)

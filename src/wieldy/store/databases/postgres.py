@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from wieldy.core.errors import StoreUnavailable
 from wieldy.core.sync import LoopThread
 
 from .database import (
@@ -23,7 +24,8 @@ from .database import (
     deliver_results,
     fail_jobs,
 )
-from .database_errors import concerns_all, is_passing, translate_error
+from .database_errors import concerns_all, is_locked, is_passing, translate_error
+from .migrations import HOLDERS
 from .prepared_statements import Write
 from .tables import metadata
 
@@ -72,6 +74,10 @@ class Postgres:
         """Run it on a connection of its own."""
         return self._intake.begin(lambda: self._start_work(self._read_patiently(operation)))
 
+    def upgrade(self, operation: Operation[T]) -> "Future[T]":
+        """Run it without a limit of time, but wait only briefly for locks that others hold."""
+        return self._intake.begin(lambda: self._start_work(self._run_at_length(operation)))
+
     def vacuum(self) -> "Future[None]":
         """Let the server reuse the space of deleted rows, without blocking writers."""
         return self._intake.begin(lambda: self._start_work(self._vacuum_tables()))
@@ -103,6 +109,23 @@ class Postgres:
             return await _try_patiently(attempt, is_passing, time.monotonic() + _RETURN_SECONDS)
         except Exception as error:
             raise translate_error(error) from error
+
+    async def _run_at_length(self, operation: Operation[T]) -> T:
+        engine = _make_engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, None)
+
+        async def attempt() -> T:
+            async with engine.begin() as connection:
+                return await connection.run_sync(operation)
+
+        try:
+            return await _try_patiently(attempt, is_passing, time.monotonic() + _RETURN_SECONDS)
+        except Exception as error:
+            ours = translate_error(error)
+            if is_locked(error):
+                ours = await _name_holders(engine, ours)
+            raise ours from error
+        finally:
+            await engine.dispose()
 
     async def _vacuum_tables(self) -> None:
         names = ", ".join(table.name for table in metadata.sorted_tables)
@@ -201,7 +224,23 @@ async def _try_patiently(
         pause *= 2
 
 
-def _make_engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
+async def _name_holders(engine: AsyncEngine, error: Exception) -> Exception:
+    """The error with who holds the locks that were waited for, as far as that is seen."""
+    try:
+        async with engine.connect() as connection:
+            found = (await connection.execute(HOLDERS)).all()
+    except Exception:
+        return error
+    named = [
+        f"process {row.pid} of {row.who} ({row.program or 'unnamed'}, {row.state})" for row in found
+    ]
+    if not named:
+        return error
+    said = f"it can't be brought up to date while others use its tables: {', '.join(named)}"
+    return StoreUnavailable(said, "Try again when they have finished, or end them.")
+
+
+def _make_engine(url: URL, settings: dict[str, str], seconds: float | None) -> AsyncEngine:
     if "sslmode" in url.query:
         # `sslmode` is the name that every other client uses.
         mode = str(url.query["sslmode"])

@@ -179,6 +179,12 @@ class Sqlite:
             self.submit(StoreJob(lambda connection: None, Future()))
             raise file.lost()
 
+    def upgrade(self, operation: Operation[T]) -> "Future[T]":
+        """Run it as the writer runs anything: nothing limits its time."""
+        future: Future[T] = Future()
+        self.submit(StoreJob(operation, future))
+        return future
+
     def vacuum(self) -> "Future[None]":
         """Rewrite the file without free space; the writes of this process wait for it."""
         future: Future[None] = Future()

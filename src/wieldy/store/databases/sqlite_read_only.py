@@ -93,8 +93,10 @@ def _fill_in_columns(connection: Connection) -> None:
     for table in metadata.sorted_tables:
         found = connection.exec_driver_sql(f"PRAGMA main.table_info({table.name})").all()
         missing = {column.name for column in table.columns} - {row[1] for row in found}
-        if found and missing:
-            columns = ", ".join(f'NULL AS "{name}"' for name in sorted(missing))
+        columns = ", ".join(f'NULL AS "{name}"' for name in sorted(missing))
+        if not found:
+            connection.exec_driver_sql(f"CREATE TEMP VIEW {table.name} AS SELECT {columns} WHERE 0")
+        elif missing:
             connection.exec_driver_sql(
                 f"CREATE TEMP VIEW {table.name} AS SELECT *, {columns} FROM main.{table.name}"
             )
