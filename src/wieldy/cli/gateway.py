@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from wieldy.core.call import Scope
 from wieldy.core.errors import ServerUnavailable, WieldyError
 from wieldy.core.limits.limits import Limits
-from wieldy.core.permission.rules import Rule, Verdict, make_rule
+from wieldy.core.permission.rules import Rule
 from wieldy.core.tool import Tool
 from wieldy.lock.lockfile import LOCK_FILE
 from wieldy.server.config.caller_misfits import filled_values
 from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
-from wieldy.server.config.mistakes import read_gateway
+from wieldy.server.config.mistakes import read_gateway, read_rule
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -84,12 +84,7 @@ def make_gateway_box(file: GatewayFile, folder: Path) -> Toolbox:
 
 def add_rules(file: GatewayFile, box: Toolbox | None) -> list[Rule]:
     """The rules of the file, added to a box where one is given."""
-    rules = []
-    for table in file.rules:
-        said = {"verdict", "tools", "where", "reason"}
-        options: Any = table.model_dump(exclude_none=True, exclude=said)
-        verdict = Verdict(table.verdict)
-        rules.append(make_rule(verdict, table.tools, table.where, table.reason, options))
+    rules = list(map(read_rule, file.rules))
     if box is not None:
         box.rules.replace([*box.rules, *rules])
     return rules

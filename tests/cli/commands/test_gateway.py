@@ -301,3 +301,55 @@ def test_the_store_of_a_source_may_be_named_beside_it(command: Command, tmp_path
     assert (done.exit_code, "sent x" in done.stdout) == (0, True), done.stderr
     other = command("approve", parked["call_id"], str(mail), "--store", "sqlite:///other.db")
     assert (other.exit_code, "--store can" in other.stderr) == (2, True), other.stderr
+
+
+TOOLS = '''"""Tools."""
+from wieldy import Toolbox
+
+box = Toolbox()
+
+
+@box.tool
+def pay(amount: int) -> str:
+    """Pay."""
+    return "paid"
+'''
+RULE = '[[sources]]\npath = "tools.py"\n[[rules]]\nverdict = "deny"\ntools = "pay"\n'
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ('{ amount = { regex = "1.*" } }', "a condition on an argument is"),
+        ("{ amount = { gt = 100 } }", "a condition on an argument is"),
+        ('{ amount = ">100" }', "'amount' of pay is number"),
+        ("{ amout = 100 }", "pay has no argument 'amout', but 'amount'"),
+    ],
+)
+def test_a_condition_that_would_never_match_is_a_mistake_with_its_line(
+    command: Command, tmp_path: Path, where: str, said: str
+) -> None:
+    file = tmp_path / "gateway.toml"
+    (tmp_path / "tools.py").write_text(TOOLS)
+    file.write_text(f"{RULE}where = {where}\n")
+
+    done = command("check", str(file))
+    (mistake,) = json.loads(command("check", str(file), "--json").stdout)["mistakes"]
+
+    assert done.exit_code == 2
+    assert f"{file}:{mistake['line']}: rules[0]" in done.stderr
+    assert mistake["line"] in (3, 6)
+    assert said in mistake["message"]
+
+
+def test_an_output_schema_that_can_not_be_used_is_told_by_check(
+    command: Command, tmp_path: Path
+) -> None:
+    file, tools = tmp_path / "gateway.toml", tmp_path / "tools.py"
+    tools.write_text(TOOLS.replace("@box.tool", '@box.tool(output_schema={"type": "nothing"})'))
+    file.write_text('[[sources]]\npath = "tools.py"\n')
+
+    for source in (file, tools):
+        done = command("check", str(source))
+        assert done.exit_code == 4
+        assert "its output schema can't be used" in done.stderr

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from wieldy.cli import exits, screen
 from wieldy.cli.extra_imports import import_extra
-from wieldy.cli.sources import is_gateway, loaded_tools
+from wieldy.cli.sources import Failure, LoadedSources, is_gateway, loaded_tools
 from wieldy.core.choices import ProviderFormat
+from wieldy.core.errors import DefinitionError
+from wieldy.core.schema.result_check import promised_result
 from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import tool_cost
 from wieldy.wire.schema.target import PROVIDERS
@@ -32,7 +34,8 @@ def run_check(
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources) as found:
-            tools = list(found.meant)
+            broken = tell_unusable_schemas(found)
+            tools = [tool for tool in found.meant if tool.name not in broken]
             # `report` refuses an unknown name and suggests near ones.
             chosen = cast("list[ProviderFormat]", providers) or PROVIDERS
             reports = [report(tools, each, strict) for each in chosen]
@@ -48,6 +51,20 @@ def run_check(
             return found.exit_code(exits.FAILED if lost else exits.OK)
 
     return exits.guarded(work)
+
+
+def tell_unusable_schemas(found: LoadedSources) -> set[str]:
+    """Tell of tools whose own output schema can't be used; returns their names."""
+    broken = set()
+    for tool in found.box:
+        try:
+            promised_result(tool)
+        except DefinitionError as error:
+            broken.add(tool.name)
+            failure = Failure(found.origins.get(tool.name, tool.source), str(error))
+            found.failed.append(failure)
+            screen.fail(failure)
+    return broken
 
 
 def _report_data(found: Report, tokens: int) -> dict[str, object]:

@@ -20,9 +20,10 @@ from wieldy.server.config.gateway_file import (
     TasksTable,
     TlsTable,
 )
-from wieldy.server.config.mistakes import FileMistakes, read_gateway
+from wieldy.server.config.mistakes import FileMistakes, find_rule_mistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 
+from .check import tell_unusable_schemas
 from .serve import ServeError, explain_serving, keep_runs
 from .terminal_people import TerminalPeople
 
@@ -50,11 +51,7 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
         try:
             file = read_gateway(path)
         except FileMistakes as error:
-            if as_json:
-                screen.put({"mistakes": [each.to_dict() for each in error.mistakes]})
-            else:
-                screen.fail(error)
-            return exits.USAGE
+            return _tell_mistakes(error, as_json)
         if offline:
             return _report_check(path, None, as_json)
         found = runner.run(load_gateway(file, path.parent.absolute()))
@@ -62,12 +59,24 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
         for failure in _find_bad_files(file, path.parent):
             found.failed.append(failure)
             screen.fail(failure)
+        tell_unusable_schemas(found)
         try:
+            mistakes = find_rule_mistakes(path, file, found.toolbox.all_tools())
+            if mistakes is not None:
+                return _tell_mistakes(mistakes, as_json)
             return _report_check(path, found, as_json)
         finally:
             runner.run(found.toolbox.close())
 
     return exits.guarded(work)
+
+
+def _tell_mistakes(error: FileMistakes, as_json: bool) -> int:
+    if as_json:
+        screen.put({"mistakes": [each.to_dict() for each in error.mistakes]})
+    else:
+        screen.fail(error)
+    return exits.USAGE
 
 
 def _check_webhooks(file: GatewayFile, found: LoadedSources) -> None:

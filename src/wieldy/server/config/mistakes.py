@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -12,8 +12,10 @@ from pydantic import ValidationError
 from wieldy.core.bounded_json import NestedTooDeep, bound_reader, dump_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
-from wieldy.core.permission.rules import Verdict, make_rule
+from wieldy.core.permission.condition_fit import check_conditions
+from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.secrets.credential import is_credential
+from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 
 from .address_misfits import find_bad_addresses
@@ -118,6 +120,27 @@ def check_text(text: str) -> GatewayFile | list[Mistake]:
         found = [_describe(each, lines) for each in faults]
         return _sort_mistakes([*found, *_find_more(data, faults, lines)])
     return _sort_mistakes(_place_misfits(_find_misfits(read), lines)) or read
+
+
+def find_rule_mistakes(path: Path, file: GatewayFile, tools: Iterable[Tool]) -> FileMistakes | None:
+    """The conditions of rules that can't meet the arguments of these tools; None if all can."""
+    found: list[tuple[KeyPath, str]] = []
+    listed = list(tools)
+    for number, table in enumerate(file.rules):
+        try:
+            check_conditions(read_rule(table), listed)
+        except ValueError as error:
+            found.append((("rules", number, "where"), f"{error}."))
+    lines = find_lines(path.read_text(encoding="utf-8-sig")) if found else {}
+    return FileMistakes(path, _sort_mistakes(_place_misfits(found, lines))) if found else None
+
+
+def read_rule(table: RuleTable) -> Rule:
+    """The rule that a table of the file says."""
+    said = {"verdict", "tools", "where", "reason"}
+    options: Any = table.model_dump(exclude_none=True, exclude=said)
+    where: Any = table.where
+    return make_rule(Verdict(table.verdict), table.tools, where, table.reason, options)
 
 
 def write_schema() -> str:
@@ -282,9 +305,8 @@ def _find_nameless_callers(read: GatewayFile) -> list[tuple[KeyPath, str]]:
 
 
 def _check_rule(rule: RuleTable) -> str | None:
-    options = rule.model_dump(exclude_none=True, exclude={"verdict", "tools", "where", "reason"})
     try:
-        make_rule(Verdict(rule.verdict), rule.tools, rule.where, rule.reason, options)  # type: ignore[arg-type]
+        read_rule(rule)
     except (ValueError, TypeError) as error:
         return f"{error}."
     return None
