@@ -7,6 +7,7 @@ from typing import Any
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
+from wieldy.core.schema.references import find_part
 
 _DEEPEST = 20
 
@@ -94,7 +95,7 @@ def _allowed_kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[
         found |= {"string"} if isinstance(value, str) else {"other"}
     inner = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
     if (reference := schema.get("$ref")) is not None:
-        inner.append(root.get("$defs", {}).get(str(reference).rpartition("/")[2]))
+        inner.append(find_part(reference, root))
     for each in inner:
         found |= _allowed_kinds(each, root, depth + 1)
     return found

@@ -11,6 +11,7 @@ from pydantic_core.core_schema import ErrorType
 
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.names import find_near_names
+from wieldy.core.schema.references import find_part
 from wieldy.core.secrets.secret import is_secret
 
 _SHOWN = 5
@@ -156,14 +157,9 @@ def resolve_reference(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]
     for _ in range(20):
         if not isinstance(schema, Mapping):
             return {}
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
+        if not isinstance(schema.get("$ref"), str):
             return schema
-        target: Any = root
-        for part in reference.removeprefix("#").split("/")[1:] if reference[:1] == "#" else [""]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            target = target.get(key) if isinstance(target, Mapping) else None
-        schema = target
+        schema = find_part(schema["$ref"], root)
     return {}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import split_reference, write_reference
 
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _HOMES = ("$defs", "definitions")
@@ -79,9 +80,10 @@ class _Filling:
         known = self._references.get(reference)
         if isinstance(known, str) or known is False:
             return known
-        name = f"{reference.rpartition('/')[2]}-{len(self._references) + 1}"
+        last = split_reference(reference)[-1:] or [""]
+        name = f"{last[0]}-{len(self._references) + 1}"
         # The target may refer to itself.
-        self._references[reference] = f"#/$defs/{name}"
+        self._references[reference] = write_reference("$defs", name)
         target = resolve_reference({"$ref": reference}, self._root)
         made = self._fill_part(target)
         if made is False:
@@ -171,9 +173,10 @@ def _simplify_choice(key: str, choices: list[Any]) -> dict[str, Any]:
 def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without definitions that are no longer used."""
     used = _used_definitions(schema)
-    for reference in references.keys() - used:
-        home, _, name = reference.removeprefix("#/").partition("/")
-        if isinstance(schema.get(home), Mapping) and name in schema[home]:
+    for reference in references:
+        home, name = [*split_reference(reference), "", ""][:2]
+        unused = write_reference(home, name) not in used
+        if unused and isinstance(schema.get(home), Mapping) and name in schema[home]:
             schema = {**schema, home: {k: v for k, v in schema[home].items() if k != name}}
     return {key: each for key, each in schema.items() if key not in _HOMES or each}
 
@@ -189,9 +192,9 @@ def _used_definitions(schema: Mapping[str, Any]) -> set[str]:
             reference = here.get("$ref")
             if isinstance(reference, str):
                 # A reference may lead to a place inside a definition.
-                home, name = [*reference.removeprefix("#/").split("/"), ""][:2]
-                if f"#/{home}/{name}" not in used:
-                    used.add(f"#/{home}/{name}")
+                home, name = [*split_reference(reference), "", ""][:2]
+                if write_reference(home, name) not in used:
+                    used.add(write_reference(home, name))
                     held = schema.get(home)
                     waiting.append(held.get(name) if isinstance(held, Mapping) else None)
         elif isinstance(here, list):

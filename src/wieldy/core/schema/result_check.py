@@ -8,6 +8,7 @@ from wieldy.core.bounded_json import NestedTooDeep, check_depth, parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import DefinitionError, InvalidResult
 from wieldy.core.run import Handler, Run
+from wieldy.core.schema.references import find_part
 from wieldy.core.secrets.secret import redact_text
 from wieldy.core.tool import Tool
 
@@ -146,11 +147,10 @@ def _is_postprocessed(tool: Tool) -> bool:
 def _describes_object(schema: Mapping[str, Any]) -> bool:
     if "type" in schema:
         return bool(schema["type"] == "object")
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        # A recursive model is described by a reference.
-        target = schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
-        return isinstance(target, Mapping) and target.get("type") == "object"
+    # A recursive model is described by a reference.
+    target = find_part(schema.get("$ref"), schema)
+    if isinstance(target, Mapping):
+        return bool(target.get("type") == "object")
     return "properties" in schema
 
 

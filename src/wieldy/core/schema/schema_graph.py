@@ -7,9 +7,10 @@ need unlimited work. The counting here visits each part once, however many ways 
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote, urljoin
+from urllib.parse import urljoin
 
 from wieldy.core.bounded_json import NestedTooDeep, check_depth
+from wieldy.core.schema.references import split_reference, step_down
 
 MOST_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.
@@ -145,16 +146,7 @@ class SchemaGraph:
         named = self._named.get(f"{address}#{fragment}")
         if named is not None or (fragment and fragment[0] != "/"):
             return named
-        here = self._named.get(address)
-        for step in fragment.split("/")[1:]:
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(here, Mapping):
-                here = here.get(name)
-            elif isinstance(here, list) and name.isdecimal() and int(name) < len(here):
-                here = here[int(name)]
-            else:
-                return None
-        return here
+        return step_down(self._named.get(address), split_reference(f"#{fragment}"))
 
     def _add_parts(self, part: Node, base: str) -> None:
         """Register this part and all below it, with the base address of their references."""

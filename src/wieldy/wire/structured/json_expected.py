@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wieldy.core.schema.references import find_part
+
 _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 _ALL = frozenset({"object", "array"}) | _SCALARS
 _NARROWING = {"properties": "object", "required": "object", "items": "array"}
@@ -74,23 +76,12 @@ def _walk_alternatives(
         seen.add(id(part))
         inner = [one for word in ("anyOf", "oneOf", "allOf") for one in part.get(word) or ()]
         if "$ref" in part:
-            inner.append(_follow_reference(part["$ref"], schema))
+            inner.append(find_part(part["$ref"], schema) or {})
         inner = [one for one in inner if isinstance(one, Mapping)]
         if inner and "type" not in part:
             todo += inner
         else:
             yield part
-
-
-def _follow_reference(reference: Any, schema: Mapping[str, Any]) -> Any:
-    """The part of the schema that a local reference names; an empty one for any other."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return {}
-    part: Any = schema
-    for step in reference[1:].split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        part = part.get(name, {}) if isinstance(part, Mapping) else {}
-    return part
 
 
 def _allowed_kinds(part: Mapping[str, Any]) -> frozenset[str]:
