@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent
 from wieldy.agent.output.output_form import OutputForm
+from wieldy.core.errors import ToolNotFound
 from wieldy.core.model_errors import ContextTooLong
 from wieldy.testing import Answer, ScriptedModel
 from wieldy.wire.structured import StructuredError
@@ -320,7 +321,8 @@ def test_003_4_slash_paths_by_setting(make_agent: MakeAgent) -> None:
 
     events = agent.input("q").output(STRUCTURE).get_generator("instant")
 
-    assert "/authors/0/name" in [each.path for each in events]
+    named = [(each.path, each.wildcard_path) for each in events if each.is_complete]
+    assert ("/authors/[0]/name", "/authors/[*]/name") in named
 
 
 def test_explain_shows_what_would_be_sent_and_then_what_was(make_agent: MakeAgent) -> None:
@@ -355,3 +357,24 @@ def test_a_picture_is_not_counted_by_its_letters(make_agent: MakeAgent) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 900_000}}
 
     assert agent.input("What is it?").attachment([picture]).explain().tokens[0] < 2000
+
+
+@pytest.mark.parametrize(
+    "key", ["/authors/[0]/name", "/authors/0/name", "authors/0/name", "/authors/*/name"]
+)
+def test_003_4_a_key_in_slash_style_is_found_with_and_without_brackets(
+    make_agent: MakeAgent, key: str
+) -> None:
+    agent, _ = make_agent(EMMA)
+    agent.set_settings("response.streaming_parse_path_style", "slash")
+
+    found = list(agent.input("q").output(STRUCTURE).wait_keys([key]))
+
+    assert found == [("/authors/[0]/name", "Jane Austen")]
+
+
+def test_003_5_an_unknown_name_is_a_value_error_too(make_agent: MakeAgent) -> None:
+    agent, _ = make_agent("hello")
+    for kind in (ValueError, ToolNotFound):
+        with pytest.raises(kind, match="nothing"):
+            agent.use_tools("nothing")

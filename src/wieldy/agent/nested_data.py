@@ -65,7 +65,7 @@ def split_key_path(path: str, style: PathStyle = "dot") -> list[str | int]:
     """The steps of a path: keys, indexes, and `*` for every index.
 
     Dot paths are `l[0].k`, `l[*].k` and `a["b.c"]`; slash paths are `l/0/k` with or without
-    a leading slash. `ValueError` is raised if the path can't be read.
+    a leading slash, and so are `l/[0]/k`. `ValueError` is raised if the path can't be read.
     """
     if style == "slash":
         return [_slash_step(step) for step in path.removeprefix("/").split("/")] if path else []
@@ -81,9 +81,25 @@ def split_key_path(path: str, style: PathStyle = "dot") -> list[str | int]:
     return steps
 
 
+def write_slash_path(path: str) -> str:
+    """A slash path as events have it, with its indexes in brackets: `/l/[0]/k`."""
+    if not path:
+        return path
+    pieces = []
+    for step, given in zip(
+        split_key_path(path, "slash"), path.removeprefix("/").split("/"), strict=True
+    ):
+        is_index = isinstance(step, int) or step == "*"
+        pieces.append(f"/[{step}]" if is_index else f"/{given}")
+    return "".join(pieces)
+
+
 def _slash_step(step: str) -> str | int:
-    if step.isdecimal():
-        return int(step)
+    in_brackets = step[1:-1] if step[:1] == "[" and step[-1:] == "]" else step
+    if in_brackets.isdecimal():
+        return int(in_brackets)
+    if in_brackets == "*":
+        return "*"
     return step.replace("~1", "/").replace("~0", "~")
 
 

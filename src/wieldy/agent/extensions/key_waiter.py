@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from typing import Any, Self
 
 from wieldy.agent.agent import Asked, BaseAgent
+from wieldy.agent.nested_data import write_slash_path
 from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.request import PATH_STYLE
 from wieldy.agent.response import Response
@@ -196,7 +197,9 @@ async def _tell_all(response: Response, handlers: list[tuple[str, KeyHandler]]) 
 
 
 def _fits_key(event: Any, key: str) -> bool:
-    return key in (event.path, event.wildcard_path)
+    places = (event.path, event.wildcard_path)
+    # A slash path may be written with its indexes in brackets or without.
+    return key in places or (event.path.startswith("/") and write_slash_path(key) in places)
 
 
 async def _tell_handler(path: str, value: Any, handler: KeyHandler, turn: asyncio.Lock) -> Told:

@@ -26,6 +26,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 ToolNamed = str | Callable[..., Any] | Tool | BaseAgent
 
 
+class UnknownName(ToolNotFound, ValueError):
+    """A name that an agent was given is not that of a tool. Agently's users know a `ValueError`."""
+
+
 class ToolExtension(BaseAgent):
     """Tools that the model may use. Each has the agent's tag; other agents don't see them."""
 
@@ -95,7 +99,7 @@ class ToolExtension(BaseAgent):
             The agent.
 
         Raises:
-            ToolNotFound: The toolbox has no tool of a name.
+            ToolNotFound: The toolbox has no tool of a name. It is a `ValueError` too.
             ValueError: An agent has another toolbox or store, which can't be shared.
 
         Example:
@@ -201,7 +205,7 @@ class ToolExtension(BaseAgent):
         if isinstance(named, str):
             tool = self.toolbox.get(named)
             if tool is None:
-                raise ToolNotFound(named, find_near_names(named, self.toolbox.names))
+                raise UnknownName(named, find_near_names(named, self.toolbox.names))
             return tool
         if not callable(named):
             raise TypeError(f"a tool is a name, a function or an agent, not {named!r:.200}")

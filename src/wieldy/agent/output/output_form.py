@@ -70,7 +70,8 @@ class OutputForm:
         shape: Any = self._model or self._schema
         if shape is None:
             shape = {"type": "array" if isinstance(self._shape, list) else "object"}
-        return StructuredStream(shape, path_style=path_style)
+        # Agently's users know indexes in brackets, `/books/[0]/title`.
+        return StructuredStream(shape, path_style="dot" if path_style == "dot" else "bracket")
 
     def read_data(self, text: str) -> Any:
         """The data in an answer's text; `StructuredError` if it does not have this form.

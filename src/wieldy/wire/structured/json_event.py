@@ -122,6 +122,18 @@ class SlashPlace(JsonPlace):
         return f"/{key}"
 
 
+class BracketPlace(JsonPlace):
+    """A place whose paths are those of Agently's slash style: `/l/[0]/k`."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def _path_piece(key: Key, is_star: bool) -> str:
+        if is_star or not isinstance(key, str):
+            return f"/[{key}]"
+        return SlashPlace._path_piece(key, is_star)
+
+
 class Event:
     """Something new about one value of the document.
 

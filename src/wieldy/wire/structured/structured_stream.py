@@ -9,7 +9,8 @@ keys and text without quotes, comments, Python's literals, and a missing end are
 duplicate keys the last one wins.
 
 Paths have the form `l[0].k`. A key that is empty or contains one of `.[]"` is written as a JSON
-string in brackets, `a["b.c"].d`. With `path_style="slash"` paths are JSON Pointers, `/l/0/k`.
+string in brackets, `a["b.c"].d`. With `path_style="slash"` paths are JSON Pointers, `/l/0/k`, and
+with "bracket" indexes are in brackets there, `/l/[0]/k`.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from pydantic import BaseModel
 from wieldy.core.bounded_json import MAX_DEPTH
 
 from .json_document import StructuredError
-from .json_event import Event, JsonPlace, SlashPlace
+from .json_event import BracketPlace, Event, JsonPlace, SlashPlace
 from .json_expected import expected_by
 from .json_reader import JsonReader
 from .json_start import StartFinder
@@ -29,6 +30,11 @@ from .json_validation import PartialModel, check_model, check_schema, model_sche
 __all__ = ["Event", "StructuredError", "StructuredStream"]
 
 Schema = Mapping[str, Any] | type[BaseModel]
+_PLACES: dict[str, type[JsonPlace]] = {
+    "dot": JsonPlace,
+    "slash": SlashPlace,
+    "bracket": BracketPlace,
+}
 
 
 class StructuredStream:
@@ -39,7 +45,8 @@ class StructuredStream:
     Args:
         schema: a JSON Schema or a pydantic model. It decides where the JSON starts, and
             `result` and `partial` check against it. Events are not checked.
-        path_style: the form of paths: "dot" for `l[0].k`, "slash" for `/l/0/k`.
+        path_style: the form of paths: "dot" for `l[0].k`, "slash" for `/l/0/k`, "bracket" for
+            `/l/[0]/k`.
         max_depth: the deepest nesting that is read.
 
     Raises:
@@ -53,15 +60,16 @@ class StructuredStream:
         self,
         schema: Schema | None = None,
         *,
-        path_style: Literal["dot", "slash"] = "dot",
+        path_style: Literal["dot", "slash", "bracket"] = "dot",
         max_depth: int = MAX_DEPTH,
     ) -> None:
-        if path_style not in ("dot", "slash"):
-            raise ValueError(f"path_style is 'dot' or 'slash', not {path_style!r}.")
+        place = _PLACES.get(path_style)
+        if place is None:
+            known = ", ".join(map(repr, _PLACES))
+            raise ValueError(f"path_style is one of {known}, not {path_style!r}.")
         self._model, self._schema = _read_schema(schema)
         self._partial = None if self._model is None else PartialModel(self._model)
         self._finder = StartFinder(None if self._schema is None else expected_by(self._schema))
-        place = SlashPlace if path_style == "slash" else JsonPlace
         self._reader = JsonReader(place.outermost(), max_depth)
         self._started = False
         self._closed = False
