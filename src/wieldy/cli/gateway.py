@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Scope
+from wieldy.core.discovery.session_listing import LOAD_TOOL, SEARCH_TOOL
 from wieldy.core.errors import ServerUnavailable, WieldyError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.permission.rules import Rule
@@ -19,9 +20,11 @@ from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTabl
 from wieldy.server.config.mistakes import read_gateway, read_rule
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
+from wieldy.tools.tool_search import add_search_tools
 from wieldy.view import View
 
 from . import screen
+from .module import SourceError
 from .sources import Failure, LoadedSources, Own, load_sources
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ async def load_gateway(
     paths = [_place_source(source.path, folder) for source in file.sources]
     try:
         found = await load_sources(paths, Own(), base=box)
+        _isolate_sources(file, paths, found)
+        _add_own_tools(file, folder, box)
         if not connect:
             return found
         # All at once: one that does not answer holds up no other.
@@ -56,6 +61,30 @@ async def load_gateway(
             raise error.exceptions[0] from None
         raise
     return found
+
+
+def _isolate_sources(file: GatewayFile, paths: list[str], found: LoadedSources) -> None:
+    """Have the functions of sources run where the file says."""
+    places = {path: each.isolation for path, each in zip(paths, file.sources, strict=True)}
+    for name, source in found.origins.items():
+        place, tool = places.get(source), found.box.get(name)
+        if place is not None and tool is not None:
+            found.toolbox.add(tool, isolation=place, on_conflict="override")
+
+
+def _add_own_tools(file: GatewayFile, folder: Path, box: Toolbox) -> None:
+    """Add the tools with which clients find other tools, and read skills."""
+    try:
+        if file.search is not None:
+            add_search_tools(box, file.search.budget, file.search.always)
+        if file.skills is not None:
+            # Skills are read and run with modules that other gateways don't need.
+            from wieldy.tools.skills.skill_tools import add_skills  # noqa: PLC0415
+
+            place = _place_path(file.skills.folder, folder)
+            add_skills(box, place, scripts=file.skills.scripts)
+    except ValueError as error:
+        raise SourceError(f"search: {error}") from error
 
 
 def find_store(path: Path) -> str:
@@ -92,14 +121,18 @@ def add_rules(file: GatewayFile, box: Toolbox | None) -> list[Rule]:
 
 def make_views(file: GatewayFile, offer: View) -> dict[str, View]:
     """The views that the file defines, by name, of what is offered."""
-    return {name: _make_view(table, offer) for name, table in file.views.items()}
+    finding = () if file.search is None else (SEARCH_TOOL, LOAD_TOOL)
+    return {name: _make_view(table, offer, finding) for name, table in file.views.items()}
 
 
-def _make_view(table: ViewTable, offer: View) -> View:
+def _make_view(table: ViewTable, offer: View, finding: Sequence[str]) -> View:
     shown = None if table.tools is None else _compile_patterns(table.tools)
     hidden, sources = _compile_patterns(table.hide), _compile_patterns(table.sources or ["*"])
 
     def is_shown(tool: Tool, scope: Scope) -> bool:
+        if tool.name in finding:
+            # They find what is in the view of their caller, and nothing else.
+            return True
         if shown is not None and not shown.match(tool.name):
             return False
         if table.read_only is not None and bool(tool.read_only) is not table.read_only:

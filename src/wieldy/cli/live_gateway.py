@@ -42,6 +42,8 @@ _NEED_RESTART = (
     "tasks",
     "retention",
     "sources",
+    "search",
+    "skills",
     "access",
 )
 

@@ -353,3 +353,32 @@ def test_an_output_schema_that_can_not_be_used_is_told_by_check(
         done = command("check", str(source))
         assert done.exit_code == 4
         assert "its output schema can't be used" in done.stderr
+
+
+async def test_a_gateway_has_search_skills_and_functions_in_processes(place: Path) -> None:
+    skill = place / "skills" / "greeting"
+    skill.mkdir(parents=True)
+    said = "---\nname: greeting\ndescription: How we greet.\n---\nSay hello.\n"
+    (skill / "SKILL.md").write_text(said)
+    (place / "where.py").write_text(
+        "import os\nfrom wieldy import Toolbox\nbox = Toolbox()\n"
+        "@box.tool\ndef where() -> int:\n    return os.getpid()\n"
+    )
+    file = place / "gateway.toml"
+    more = '[[sources]]\npath = "where.py"\nisolation = "process"\n[skills]\nfolder = "skills"\n'
+    file.write_text(file.read_text() + more + '[search]\nalways = ["add"]\n')
+    with closing(Terminal("serve", "gateway.toml", cwd=place)) as terminal:
+        shown = terminal.wait_for("Press Ctrl-C to stop.")
+        url = next(word.rstrip(":") for word in shown.split() if word.startswith("http://"))
+        async with connected(url) as client:
+            listed = {tool.name for tool in (await client.list_tools()).tools}
+            assert listed == {"search_tools", "load_tools", "add"}
+            found = text_of(await client.call_tool("search_tools", {"query": "read a skill"}))
+            assert "read_skill" in found
+            read = text_of(await client.call_tool("read_skill", {"skill": "greeting"}))
+            assert "Say hello." in read
+            pid = int(text_of(await client.call_tool("where", {})))
+            assert pid != terminal.process.pid
+    (place / "gateway.toml").write_text(file.read_text().replace('["add"]', '["add"]\nbudget = 1'))
+    failed = wieldy("check", "gateway.toml", cwd=place)
+    assert (failed.returncode != 0, "the budget is 1" in failed.stderr) == (True, True)

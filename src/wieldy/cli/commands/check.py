@@ -56,7 +56,7 @@ def run_check(
 def tell_unusable_schemas(found: LoadedSources) -> set[str]:
     """Tell of tools whose own output schema can't be used; returns their names."""
     broken = set()
-    for tool in found.box:
+    for tool in found.meant:
         try:
             promised_result(tool)
         except DefinitionError as error:

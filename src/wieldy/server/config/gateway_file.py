@@ -152,6 +152,27 @@ class SourceTable(FileTable):
     """A Python file or module with tools or an agent, an OpenAPI document, an mcpServers file."""
 
     path: Text = Field(description="The file, module:name, or URL.")
+    isolation: Literal["thread", "process"] | None = Field(
+        default=None, description="Where its functions run; `process` ends them at their timeout."
+    )
+
+
+class SearchTable(FileTable):
+    """Clients see a few tools, and find and load the others."""
+
+    budget: int = Field(
+        default=10_000, ge=1, description="Tokens that the tools a client sees may take."
+    )
+    always: list[Text] = Field(
+        default=[], description="Names or patterns of tools that every client sees."
+    )
+
+
+class SkillsTable(FileTable):
+    """Folders of instructions that a model reads when it needs them."""
+
+    folder: Text = Field(description="A skill's folder, or one with folders of skills in it.")
+    scripts: bool = Field(default=True, description="Let their scripts run in the sandbox.")
 
 
 class ViewTable(FileTable):
@@ -353,6 +374,10 @@ class GatewayFile(FileTable):
     servers: dict[Text, ServerTable] = Field(default={}, description="MCP servers by name.")
     sources: list[SourceTable] = Field(default=[], description="Other sources of tools.")
     views: dict[Text, ViewTable] = Field(default={}, description="Parts of the tools by name.")
+    search: SearchTable | None = Field(
+        default=None, description="Show clients a few tools, and let them find the others."
+    )
+    skills: SkillsTable | None = Field(default=None, description="Skills that clients may read.")
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
     limits: LimitsTable = LimitsTable()
     access: AccessTable = AccessTable()
