@@ -65,6 +65,20 @@ def _find_sandbox() -> str:
     return _try("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true")
 
 
+def _find_memory_groups() -> str:
+    """Try what the sandbox does, in the words of a shell, with both versions of cgroups."""
+    return _try(
+        "sh",
+        "-c",
+        "set -e; own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); "
+        'if [ -n "$own" ]; then top=/sys/fs/cgroup/memory$own limit=memory.limit_in_bytes; '
+        "else own=$(sed -n 's/^0:://p' /proc/self/cgroup); limit=memory.max; "
+        '  top=$(dirname "/sys/fs/cgroup$own"); fi; '
+        'made=$top/of-tests-$$; mkdir "$made"; trap \'rmdir "$made"\' EXIT; '
+        'echo 1000000 > "$made/$limit"',
+    )
+
+
 def _find_ipv6() -> str:
     try:
         with socket.socket(socket.AF_INET6) as listener:
@@ -81,6 +95,9 @@ ABILITIES = {
     "networks": Ability(_find_networks, f"{_CONTAINER}; {_USERS}"),
     "a browser's sandbox": Ability(_find_browser_sandbox, f"{_CONTAINER}; {_USERS}"),
     "the sandbox": Ability(_find_sandbox, f"{_CONTAINER}; {_USERS}"),
+    "memory cgroups": Ability(
+        _find_memory_groups, "as root, or in a cgroup of one's own: systemd-run --user --scope"
+    ),
     "ipv6": Ability(_find_ipv6, "sudo sysctl net.ipv6.conf.lo.disable_ipv6=0"),
 }
 

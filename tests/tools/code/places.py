@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.machine import require
 from tests.tools.code.conftest import PATIENCE
+from tests.tools.code.groups import DelegatedGroup
 
 USER = 23_456
 # A file in each folder on the way, which no program in the sandbox may see.
@@ -19,9 +20,15 @@ _SCRIPT = "import sys, pydantic\nprint('greeted by', sys.argv[1])\n"
 # where no checkout lies, because the place may be above the checkout.
 _SHOW = """
 set -eu
-top=$1 place=$2 base=$3 packages=$4 source=$5 version=$6 program=$7 script=$8
-shift 8
+top=$1 place=$2 base=$3 packages=$4 source=$5 version=$6 program=$7 script=$8 groups=$9
+shift 9
+exec 9< "${groups:-/}"
 mount -t tmpfs none /sys
+if [ -n "$groups" ]; then
+    mkdir /sys/groups
+    mount --bind /proc/self/fd/9 /sys/groups
+fi
+exec 9<&-
 mkdir /sys/base /sys/packages /sys/source
 mount --bind "$base" /sys/base
 mount --bind "$packages" /sys/packages
@@ -58,7 +65,7 @@ exec "$@" "$environment/bin/python" -c "$(cat)"
 
 
 def run_in_place(
-    top: str, place: str, code: str, ordinary: bool
+    top: str, place: str, code: str, ordinary: bool, group: DelegatedGroup | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a program with an environment and a project in a place that was not there before.
 
@@ -68,6 +75,7 @@ def run_in_place(
         code: The program.
         ordinary: Whether to run it as somebody who is not root. If the tests are not run by
             root, they never are.
+        group: The cgroup that it is in. Without one it finds none that it could use.
     """
     require("the sandbox")
     require("mounts")
@@ -78,12 +86,15 @@ def run_in_place(
         # The mounts need rights that only the namespace has, and the program has none of them.
         own += ["--map-current-user", "--keep-caps"]
         become = ["setpriv", "--ambient-caps=-all", "--inh-caps=-all"]
+    enter = f'echo $$ > "{group.own}/cgroup.procs"; exec "$@"' if group else 'exec "$@"'
     return subprocess.run(
         [
+            *("sh", "-c", enter, "sh"),
             *("unshare", *own),
             *("sh", "-c", _SHOW, "sh", top, f"{top}/{place}", os.path.realpath(sys.base_prefix)),
             *(sysconfig.get_path("purelib"), str(_SOURCE)),
             *(f"python3.{sys.version_info.minor}", _PROGRAM, _SCRIPT),
+            str(group.mount) if group else "",
             *(become if ordinary or not is_root else ()),
         ],
         input=code,

@@ -18,32 +18,47 @@ class TooDeep(Exception):
     """Folders are nested deeper than anybody needs."""
 
 
-def measure_folder(path: str, most: int) -> int:
-    """The bytes that a folder takes on its disk; counting stops above `most`."""
+def measure_folder(path: str, most: int, backwards: bool = False) -> int:
+    """The bytes that a folder takes on its disk; counting stops above `most`.
+
+    A file counts once, whatever names it has. `backwards` walks in the opposite order.
+    """
     folder = os.open(path, _FOLDER)
     try:
-        return _measure_folder(folder, most, 0)
+        return _Walk(most, backwards).measure(folder, 0)
     finally:
         os.close(folder)
 
 
-def _measure_folder(folder: int, most: int, depth: int) -> int:
-    if depth > _DEEPEST:
-        raise TooDeep
-    total = 0
-    for name in _list_names(folder):
-        with suppress(OSError):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            total += max(found.st_blocks * 512, _ENTRY_BYTES)
-            if stat.S_ISDIR(found.st_mode):
-                inner = open_inner(folder, name)
-                try:
-                    total += _measure_folder(inner, most - total, depth + 1)
-                finally:
-                    os.close(inner)
-        if total > most:
-            break
-    return total
+class _Walk:
+    """One walk through a folder."""
+
+    def __init__(self, most: int, backwards: bool) -> None:
+        self._most = most
+        self._backwards = backwards
+        self._seen: set[tuple[int, int]] = set()
+        self._total = 0
+
+    def measure(self, folder: int, depth: int) -> int:
+        """What the walk has found so far, with what is in this folder."""
+        if depth > _DEEPEST:
+            raise TooDeep
+        for name in sorted(_list_names(folder), reverse=self._backwards):
+            with suppress(OSError):
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if (found.st_dev, found.st_ino) in self._seen:
+                    continue
+                self._seen.add((found.st_dev, found.st_ino))
+                self._total += max(found.st_blocks * 512, _ENTRY_BYTES)
+                if stat.S_ISDIR(found.st_mode):
+                    inner = open_inner(folder, name)
+                    try:
+                        self.measure(inner, depth + 1)
+                    finally:
+                        os.close(inner)
+            if self._total > self._most:
+                break
+        return self._total
 
 
 def open_inner(folder: int, name: str) -> int:

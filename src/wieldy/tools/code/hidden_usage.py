@@ -1,9 +1,10 @@
 """What a program holds where neither a folder nor the size of a process shows it.
 
 A file without a name takes room on the disk while a process has it open or mapped, and while it
-lies in a socket on its way to another process. What is written to a socket and not read is in
-the memory of the system. Nothing but the standard library is imported, because the process that
-keeps a sandbox uses this.
+lies in a socket on its way to another process. What is written to a socket or a pipe and not read
+is in the memory of the system. Memory that processes share is there while one of them has it
+mapped, even if none of them sees its pages. Nothing but the standard library is imported, because
+the process that keeps a sandbox uses this.
 """
 
 import os
@@ -26,14 +27,32 @@ _MAPS_SECONDS = 0.05
 # The bytes that a socket can keep unread, and the number of sockets that are not counted.
 _SOCKET_BYTES = 425_984
 _FREE_SOCKETS = 32
+_PIPE_BYTES = 65_536
+# What bytes on their way take: each twice its size, and a few that were sent alone much more.
+_BYTES_FOR_ONE, _BYTES_FOR_LONE = 2, 1024
+_TCP_LIMITS = {"tx": "/proc/sys/net/ipv4/tcp_wmem", "rx": "/proc/sys/net/ipv4/tcp_rmem"}
+_LARGEST_BUFFER = 1 << 23
+# Memory without a file that processes share, and files that are only memory.
+_SHARED = re.compile(
+    rb"^([0-9a-f]+)-([0-9a-f]+) ...s ([0-9a-f]+) (\S+) (\d+) +/(?:dev/zero|memfd:|SYSV).*$",
+    re.MULTILINE,
+)
 _SENT = re.compile(rb"^scm_fds:\s*[1-9]", re.MULTILINE)
 
 
 class HiddenUsage(NamedTuple):
-    """Bytes on the disk of files without a name, and bytes that sockets may keep in memory."""
+    """Bytes on the disk of files without a name, bytes in sockets, and bytes of shared memory."""
 
     files: int = 0
     sockets: int = 0
+    shared: int = 0
+
+
+class _Maps(NamedTuple):
+    """What a process has mapped: files without a name by inode, and shared memory by its place."""
+
+    files: dict[int, int]
+    shared: dict[tuple[bytes, bytes], int]
 
 
 class HiddenWatch:
@@ -51,32 +70,40 @@ class HiddenWatch:
         line = rf"^0*([0-9a-f]+)-0*([0-9a-f]+) \S+ \S+ \S+ (\d+) +(?:{places})/.* \(deleted\)$"
         self._gone = re.compile(os.fsencode(line), re.MULTILINE)
         # Of each process when it was last looked at, and the files that it has mapped.
-        self._mapped: dict[int, tuple[float, dict[int, int]]] = {}
+        self._mapped: dict[int, tuple[float, _Maps]] = {}
         self._on_the_way_since: float | None = None
 
-    def look(self, found: Iterable[int]) -> HiddenUsage:
-        """Count what these processes hold now."""
+    def look(self, found: Iterable[int], inside: int | None = None) -> HiddenUsage:
+        """Count what these processes hold now; `inside` is one that sees their network."""
         processes = {pid: f"/proc/{find_thread(pid)}" for pid in found}
         files: dict[int, int] = {}
         sockets: dict[int, str] = {}
+        pipes: set[int] = set()
         for place in processes.values():
             for handle, held in _open_handles(place):
                 if stat.S_ISSOCK(held.st_mode):
                     sockets[held.st_ino] = f"{place}/fdinfo/{handle}"
+                elif stat.S_ISFIFO(held.st_mode):
+                    pipes.add(held.st_ino)
                 elif _is_nameless(held) and held.st_dev == self._device:
                     files[held.st_ino] = held.st_blocks * 512
-        size = sum({**self._look_at_maps(processes), **files}.values())
+        maps = self._look_at_maps(processes)
+        size = sum({**maps.files, **files}.values())
         if self._hides_handles(sockets.values()):
             size = self._most_disk + 1
-        return HiddenUsage(size, max(0, len(sockets) - _FREE_SOCKETS) * _SOCKET_BYTES)
+        buffers = max(0, len(sockets) - _FREE_SOCKETS) * _SOCKET_BYTES
+        buffers += max(0, len(pipes) - _FREE_SOCKETS) * _PIPE_BYTES
+        if inside is not None:
+            buffers += _measure_connections(inside)
+        return HiddenUsage(size, buffers, sum(maps.shared.values()))
 
-    def _look_at_maps(self, processes: dict[int, str]) -> dict[int, int]:
-        """The files without a name that are mapped, by inode.
+    def _look_at_maps(self, processes: dict[int, str]) -> _Maps:
+        """The files without a name and the shared memory that are mapped.
 
         A process can have so many maps that reading them takes long. So each look reads those
         of some processes, and knows the others from before.
         """
-        known = {pid: self._mapped.get(pid, (0.0, {})) for pid in processes}
+        known = {pid: self._mapped.get(pid, (0.0, _Maps({}, {}))) for pid in processes}
         began = time.monotonic()
         for pid in sorted(known, key=lambda pid: known[pid][0]):
             now = time.monotonic()
@@ -84,21 +111,31 @@ class HiddenWatch:
                 break
             known[pid] = (now, self._read_maps(processes[pid]))
         self._mapped = known
-        return {inode: size for _, sizes in known.values() for inode, size in sizes.items()}
+        files: dict[int, int] = {}
+        shared: dict[tuple[bytes, bytes], int] = {}
+        for _, maps in known.values():
+            files |= maps.files
+            for place, size in maps.shared.items():
+                shared[place] = max(size, shared.get(place, 0))
+        return _Maps(files, shared)
 
-    def _read_maps(self, place: str) -> dict[int, int]:
+    def _read_maps(self, place: str) -> _Maps:
         try:
             with open(f"{place}/maps", "rb") as maps:
                 text = maps.read()
         except OSError:
-            return {}
+            return _Maps({}, {})
         sizes: dict[int, int] = {}
         for start, end, inode in self._gone.findall(text):
             if int(inode) not in sizes:
                 sizes[int(inode)] = self._measure(
                     f"{place}/map_files/{start.decode()}-{end.decode()}"
                 )
-        return sizes
+        shared: dict[tuple[bytes, bytes], int] = {}
+        for start, end, offset, device, inode in _SHARED.findall(text):
+            size = int(offset, 16) + int(end, 16) - int(start, 16)
+            shared[device, inode] = max(size, shared.get((device, inode), 0))
+        return _Maps(sizes, shared)
 
     def _measure(self, path: str) -> int:
         try:
@@ -140,3 +177,35 @@ def _has_sent_handles(path: str) -> bool:
             return _SENT.search(info.read()) is not None
     except OSError:
         return False
+
+
+def _measure_connections(pid: int) -> int:
+    """The bytes that TCP keeps in the network of a process, also for connections without a handle.
+
+    How much room they take depends on the pieces in which they came, up to the largest buffer.
+    """
+    most = {queue: _read_largest(path) for queue, path in _TCP_LIMITS.items()}
+    total = 0
+    for name in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{name}", "rb") as table:
+                lines = table.readlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            sent, _, received = line.split()[4].partition(b":")
+            total += min(most["tx"], _estimate_buffer(int(sent, 16)))
+            total += min(most["rx"], _estimate_buffer(int(received, 16)))
+    return total
+
+
+def _estimate_buffer(waiting: int) -> int:
+    return waiting * _BYTES_FOR_ONE + min(waiting * _BYTES_FOR_LONE, _SOCKET_BYTES)
+
+
+def _read_largest(path: str) -> int:
+    try:
+        with open(path, "rb") as sizes:
+            return int(sizes.read().split()[2])
+    except (OSError, ValueError, IndexError):
+        return _LARGEST_BUFFER

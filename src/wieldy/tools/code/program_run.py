@@ -18,7 +18,7 @@ from wieldy.execution.process_tree import kill_marked
 from .sandbox_errors import SandboxUnavailable
 from .sandbox_host import explain_failed_start
 from .sandbox_limits import ProgramEnd
-from .sandbox_root import account_files, script_path
+from .sandbox_root import made_files, script_path
 from .syscall_filter import make_filter
 
 OnOutput = Callable[[str], Awaitable[None]]
@@ -41,6 +41,8 @@ _LINKER = "LD_LIBRARY_PATH"
 _CHUNK = 1 << 16
 # Output is shown at most so often.
 _PAUSE_SECONDS = 0.03
+# How long the processes of a killed keeper may take to be gone.
+_DYING_SECONDS = 5.0
 
 
 class ProgramFiles:
@@ -66,7 +68,7 @@ class ProgramFiles:
         Args:
             system: The text of more files, which are the same for each program, by their paths.
         """
-        for path, text in {**account_files(), **system}.items():
+        for path, text in {**made_files(), **system}.items():
             self._bound[path] = self._hold("system", os.fsencode(text))
         words = []
         for path, handle in self._bound.items():
@@ -219,8 +221,25 @@ async def _hear_report(link: socket.socket) -> dict[str, Any] | None:
     with suppress(ConnectionError):
         while data := await loop.sock_recv(link, _CHUNK):
             heard += data
-    report: dict[str, Any] | None = json.loads(heard) if heard.endswith(b"\n") else None
-    return report
+    told: dict[str, Any] = {}
+    for line in heard.splitlines():
+        with suppress(ValueError):
+            told |= json.loads(line)
+    if "status" in told:
+        return told
+    if "group" in told:
+        # The keeper was killed, and the system is about to end what it kept.
+        await asyncio.to_thread(_remove_group, told["group"])
+    return None
+
+
+def _remove_group(path: str) -> None:
+    deadline = time.monotonic() + _DYING_SECONDS
+    while os.path.isdir(path) and time.monotonic() < deadline:
+        with suppress(OSError):
+            os.rmdir(path)
+            return
+        time.sleep(_PAUSE_SECONDS)
 
 
 async def _await_end(keeper: asyncio.subprocess.Process) -> None:

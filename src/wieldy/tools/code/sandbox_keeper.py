@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from wieldy.execution.process_tree import kill_descendants
 from wieldy.execution.supervisor import end_with_parent, set_subreaper
 
+from .memory_group import MemoryGroup, make_group
 from .usage_watch import UsageWatch
 
 _WATCH_SECONDS = 0.03
@@ -61,26 +62,49 @@ class ProgramKeeper:
         watch = UsageWatch(os.getpid(), plan["limits"], plan["watched"], plan["wrappers"])
         said, say = os.pipe()
         os.set_inheritable(say, True)
+        wait, begin = os.pipe()
         own = os.getpid()
         pid = os.fork()
         if not pid:
-            self._become_program(say, own)
+            os.close(begin)
+            self._become_program(say, wait, own)
         os.close(say)
+        os.close(wait)
         for handle in (*plan["output"], *plan["handles"]):
             os.close(handle)
-        reason = None
+        reason, peak = None, 0
         try:
+            watch.group = self._group(pid)
+            os.close(begin)
             reason = self._watch(pid, watch, said)
         finally:
             status = _end_all(pid)
+            reason, peak = reason or watch.find_excess_at_end(), watch.peak
+            if watch.group is not None:
+                watch.group.remove()
         self._hear(said)
         return {
             "status": status,
             "reason": reason,
             "said": self._status.decode("utf-8", "replace"),
             "cpu_ms": max(watch.cpu_ms, sum(os.times()[2:4]) * 1000),
-            "peak": watch.peak,
+            "peak": peak,
         }
+
+    def _group(self, pid: int) -> MemoryGroup | None:
+        """Put the program, which has not begun, into a cgroup of its own where that can be."""
+        group = make_group(self._plan["limits"]["memory"])
+        if group is None:
+            return None
+        try:
+            group.add(pid)
+        except OSError:
+            group.remove()
+            return None
+        # The process that wants the program removes it if this one is killed.
+        with suppress(OSError):
+            self._link.sendall(json.dumps({"group": str(group.path)}).encode() + b"\n")
+        return group
 
     def _watch(self, pid: int, watch: UsageWatch, said: int) -> str | None:
         """Wait for the end of the program, or for a reason to end it."""
@@ -108,13 +132,14 @@ class ProgramKeeper:
             while data := os.read(said, 4096):
                 self._status += data
 
-    def _become_program(self, say: int, keeper: int) -> NoReturn:
+    def _become_program(self, say: int, wait: int, keeper: int) -> NoReturn:
         """Become bubblewrap, or the program itself where there is no sandbox."""
         plan = self._plan
         try:
             end_with_parent()
             if os.getppid() != keeper:
                 os._exit(126)  # It was killed in this very moment.
+            os.read(wait, 1)
             words = list(plan["words"])
             if plan["status_word"] is not None:
                 words[plan["status_word"]] = str(say)

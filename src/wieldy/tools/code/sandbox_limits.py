@@ -44,7 +44,8 @@ class SandboxLimits:
             "memory": f"it held more than {self.memory:,} bytes of memory",
             "processes": f"it had more than {self.processes} processes at the same time",
             "cpu": f"it used more than {self.cpu:g} s of processor time",
-            "disk": f"its files took more than {self.disk:,} bytes, or lay too deep in folders",
+            "disk": f"its files took more disk than {self.disk:,} bytes (a folder that had more "
+            "before may only become smaller), or lay too deep in folders",
             "output": f"it printed more than {self.output:,} bytes",
         }.get(reason, reason)
 

@@ -91,9 +91,11 @@ def script_path(name: str) -> str:
     return f"{_SCRIPTS}/{name}"
 
 
-def account_files() -> dict[str, str]:
-    """The files that give the user of the sandbox a name."""
-    return {"/etc/passwd": _PASSWD, "/etc/group": _GROUP}
+def made_files() -> dict[str, str]:
+    """The files that give the user of the sandbox a name, and those that would name the host's."""
+    # The keys of this user on the host, which have no namespace.
+    keys = {path: "" for path in ("/proc/keys", "/proc/key-users") if os.path.exists(path)}
+    return {"/etc/passwd": _PASSWD, "/etc/group": _GROUP, **keys}
 
 
 def link_arguments(interpreter: Interpreter) -> Iterator[str]:

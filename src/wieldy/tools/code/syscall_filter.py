@@ -2,7 +2,7 @@
 
 The namespaces keep a program away from files, processes and networks. The filter closes what
 they leave open: new namespaces inside, the keys and sockets that have no namespace, memory that
-no process is seen to hold, and files that run as their owner.
+no process is seen to hold, notes of who looks at a folder, and files that run as their owner.
 """
 
 import errno
@@ -17,6 +17,7 @@ _NEW_NAMESPACES = 0x7E020000
 _SHARES_FILES, _IS_THREAD = 0x400, 0x10000
 _SET_ID_BITS = 0o6000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_SETLEASE, _NOTIFY, _SETPIPE_SZ = 1024, 1026, 1031
 # Unix, IPv4, IPv6 and netlink; all four are bound to a namespace, and others are not.
 _FAMILIES = (1, 2, 10, 16)
 # Numbers from here on are the same calls for pointers of 32 bits.
@@ -56,6 +57,7 @@ _MACHINES = {
             "clone": 56,
             "semget": 64,
             "msgget": 68,
+            "fcntl": 72,
             "creat": 85,
             "chmod": 90,
             "fchmod": 91,
@@ -67,11 +69,16 @@ _MACHINES = {
             "add_key": 248,
             "request_key": 249,
             "keyctl": 250,
+            "inotify_init": 253,
+            "inotify_add_watch": 254,
             "openat": 257,
             "mknodat": 259,
             "fchmodat": 268,
             "unshare": 272,
+            "vmsplice": 278,
+            "inotify_init1": 294,
             "perf_event_open": 298,
+            "fanotify_init": 300,
             "name_to_handle_at": 303,
             "open_by_handle_at": 304,
             "setns": 308,
@@ -86,6 +93,9 @@ _MACHINES = {
         0xC00000B7,
         _SAME
         | {
+            "fcntl": 25,
+            "inotify_init1": 26,
+            "inotify_add_watch": 27,
             "ioctl": 29,
             "mknodat": 33,
             "umount2": 39,
@@ -94,6 +104,7 @@ _MACHINES = {
             "fchmod": 52,
             "fchmodat": 53,
             "openat": 56,
+            "vmsplice": 75,
             "unshare": 97,
             "ptrace": 117,
             "msgget": 186,
@@ -105,6 +116,7 @@ _MACHINES = {
             "keyctl": 219,
             "clone": 220,
             "perf_event_open": 241,
+            "fanotify_init": 262,
             "name_to_handle_at": 264,
             "open_by_handle_at": 265,
             "setns": 268,
@@ -121,10 +133,14 @@ _UNKNOWN = ("clone3", "openat2", "fchmodat2", "memfd_create", "memfd_secret")
 _FORBIDDEN = (
     "add_key",
     "bpf",
+    "fanotify_init",
     "fsconfig",
     "fsmount",
     "fsopen",
     "fspick",
+    "inotify_add_watch",
+    "inotify_init",
+    "inotify_init1",
     "io_uring_enter",
     "io_uring_register",
     "io_uring_setup",
@@ -148,6 +164,7 @@ _FORBIDDEN = (
     "umount2",
     "unshare",
     "userfaultfd",
+    "vmsplice",
 )
 # A call, the place of the argument, and the bits that it may not have.
 _BITS = (
@@ -179,12 +196,14 @@ def make_filter(machine: str | None = None) -> bytes | None:
     for name in _UNKNOWN:
         steps += _refuse(numbers[name], errno.ENOSYS)
     for name in _FORBIDDEN:
-        steps += _refuse(numbers[name], errno.EPERM)
+        if name in numbers:
+            steps += _refuse(numbers[name], errno.EPERM)
     for name, place, bits in _BITS:
         if name in numbers:
             steps += _refuse_bits(numbers[name], place, bits)
     steps += _limit_clone(numbers["clone"])
     steps += _refuse_values(numbers["ioctl"], 1, (_TIOCSTI, _TIOCLINUX))
+    steps += _refuse_values(numbers["fcntl"], 1, (_SETLEASE, _NOTIFY, _SETPIPE_SZ))
     steps += _allow_values(numbers["socket"], 0, _FAMILIES)
     return b"".join([*steps, _step(_ANSWER, _ALLOW)])
 

@@ -7,7 +7,7 @@ this.
 import os
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from wieldy.execution.process_tree import (
     ProcessFacts,
@@ -18,13 +18,16 @@ from wieldy.execution.process_tree import (
 
 from .folder_usage import TooDeep, measure_folder
 from .hidden_usage import HiddenUsage, HiddenWatch
+from .memory_group import MemoryGroup
 
 # Looking at the disk and at open files may take this share of the time.
 _LOOK_SHARE = 0.1
 _LOOK_SECONDS = 0.1
 _INODE_BYTES = 1024
-# The bytes that the system keeps for a process besides the memory that it can see.
-_UNSEEN = (b"VmPTE:", b"VmSwap:")
+# What a process holds alone, or as pages of files on the disk: what it sees, and what the system
+# keeps for it besides. A program can make the tables larger than all that is in its memory.
+_OWN_MEMORY = (b"RssAnon:", b"RssFile:", b"VmPTE:", b"VmSwap:")
+_SHARED_MEMORY = b"RssShmem:"
 # The places in a sandbox where files are kept in memory.
 _MEMORY_PLACES = ("tmp", "dev/shm")
 
@@ -46,17 +49,27 @@ class UsageWatch:
         self._wrappers = wrappers
         self._started = time.monotonic()
         self._next_look = 0.0
-        self._most_disk = limits["disk"]
         self._disk = 0
         self._hidden = HiddenUsage()
-        self.peak = 0
+        self._peak = 0
         self.cpu_ms = 0.0
         # The first process in the sandbox, through which its files in memory are seen.
         self.inside: int | None = None
-        if folder is not None:
-            # A folder that is full already may be emptied, and not filled further.
-            self._most_disk = max(self._most_disk, self._measure_disk(1 << 62))
+        # Where the system holds the memory of the program.
+        self.group: MemoryGroup | None = None
+        # A folder that is full already may be emptied, and not filled further.
+        self._disk_before = self._measure_disk(1 << 62)
         self._watch = HiddenWatch(folder, self._most_disk)
+
+    @property
+    def peak(self) -> int:
+        """The most memory that was held."""
+        return self._peak if self.group is None else self.group.peak
+
+    @property
+    def _most_disk(self) -> int:
+        most: int = self._limits["disk"]
+        return max(most, self._disk_before)
 
     def find_excess(self) -> str | None:
         """The limit that is exceeded, by its name, or None."""
@@ -69,10 +82,33 @@ class UsageWatch:
             return "cpu"
         files = self._files_in_memory()
         self._look_again(found)
-        if self._held_memory(found, files) > self._limits["memory"]:
+        if self._exceeds_memory(found, files):
             return "memory"
-        full = self._disk + self._hidden.files + files > self._most_disk
-        return "disk" if full and self._folder is not None else None
+        return "disk" if self._exceeds_disk(self._hidden.files, files) else None
+
+    def find_excess_at_end(self) -> str | None:
+        """The limit that is found to be exceeded when all processes are gone, or None."""
+        if self.group is not None and self.group.is_exceeded():
+            return "memory"
+        self._disk = self._measure_disk(self._most_disk)
+        return "disk" if self._exceeds_disk(0, 0) else None
+
+    def _exceeds_disk(self, hidden: int, files: int) -> bool:
+        if self._folder is None:
+            return False
+        kept = self._disk + hidden
+        if self._disk_before > self._limits["disk"]:
+            # It may only become smaller. Files in memory have a limit of their own.
+            return kept > self._disk_before
+        return kept + files > self._most_disk
+
+    def _exceeds_memory(self, found: dict[int, ProcessFacts], files: int) -> bool:
+        if self.group is not None:
+            # Not every system counts the buffers of every kind of socket there.
+            sockets = self._hidden.sockets
+            held = self.group.used + sockets if sockets else 0
+            return self.group.is_exceeded() or held > int(self._limits["memory"])
+        return self._held_memory(found, files) > int(self._limits["memory"])
 
     def _spent_time(self, found: Iterable[ProcessFacts]) -> float:
         spent = sum(each.cpu_ms + each.reaped_ms for each in found)
@@ -80,12 +116,16 @@ class UsageWatch:
         return self.cpu_ms
 
     def _held_memory(self, found: dict[int, ProcessFacts], files: int) -> int:
-        """The memory that is held, without counting shared pages twice where that matters."""
-        others = files + self._hidden.sockets + sum(map(_unseen_size, found))
-        held = sum(each.resident for each in found.values()) + others
+        """The memory that is held. What processes share counts once, and by its size."""
+        hidden = self._hidden
+        seen = [_read_memory(pid) for pid in found]
+        # What was shared a moment ago has not been looked for yet.
+        shared = max(hidden.shared + files, *(each.shared for each in seen), 0)
+        others = shared + hidden.sockets
+        held = sum(each.own for each in seen) + others
         if held > self._limits["memory"]:
             held = sum(map(_proportional_size, found)) + others
-        self.peak = max(self.peak, held)
+        self._peak = max(self._peak, held)
         return held
 
     def _files_in_memory(self) -> int:
@@ -109,7 +149,7 @@ class UsageWatch:
         if began < self._next_look:
             return
         self._disk = self._measure_disk(self._most_disk)
-        self._hidden = self._watch.look(found)
+        self._hidden = self._watch.look(found, self.inside)
         took = time.monotonic() - began
         self._next_look = began + max(_LOOK_SECONDS, took / _LOOK_SHARE)
 
@@ -117,32 +157,46 @@ class UsageWatch:
         if self._folder is None:
             return 0
         try:
-            return measure_folder(self._folder, most)
+            # What is moved about meanwhile may be missed by one walk, and by another one less.
+            sizes = (measure_folder(self._folder, most, back) for back in (False, True))
+            return max(sizes)
         except TooDeep:
             return most + 1
         except OSError:
             return 0
 
 
-def _unseen_size(pid: int) -> int:
-    """The tables for the memory of a process, and what of it was moved to the disk.
+class _Memory(NamedTuple):
+    """What a process holds: its own, with pages of programs, and what it sees of shared memory."""
 
-    A program can make the tables larger than all that is in its memory.
-    """
+    own: int
+    shared: int
+
+
+def _read_memory(pid: int) -> _Memory:
     try:
         with open(f"/proc/{find_thread(pid)}/status", "rb") as status:
-            return sum(int(line.split()[1]) for line in status if line.startswith(_UNSEEN)) * 1024
+            lines = [line for line in status if line.startswith((*_OWN_MEMORY, _SHARED_MEMORY))]
     except OSError:
-        return 0
+        return _Memory(0, 0)
+    sizes = {line.split()[0]: int(line.split()[1]) * 1024 for line in lines}
+    shared = sizes.pop(_SHARED_MEMORY, 0)
+    return _Memory(sum(sizes.values()), shared)
 
 
 def _proportional_size(pid: int) -> int:
-    """The memory of a process, in which a page shared with others counts in part."""
+    """The own memory of a process, in which pages of files that others have too count in part."""
+    memory = _read_memory(pid)
     try:
         with open(f"/proc/{find_thread(pid)}/smaps_rollup", "rb") as rollup:
-            lines = [line for line in rollup if line.startswith(b"Pss:")]
-        return sum(int(line.split()[1]) for line in lines) * 1024
+            lines = [line.split() for line in rollup]
     except OSError:
         # It has just ended and holds nothing any more, or it can't be seen in such detail.
-        facts = read_process(pid)
-        return 0 if facts is None else facts.resident
+        return memory.own
+    sizes = {words[0]: int(words[1]) * 1024 for words in lines[1:]}
+    resident = sizes.get(b"Rss:", 0) - memory.shared
+    if b"Pss_Anon:" in sizes:
+        part = sizes[b"Pss_Anon:"] + sizes[b"Pss_File:"]
+    else:
+        part = sizes.get(b"Pss:", 0)
+    return memory.own - max(0, resident - part)
