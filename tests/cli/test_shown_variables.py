@@ -9,6 +9,7 @@ import pytest
 
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.mcp.client.config import read_entries, show_filled
+from wieldy.mcp.client.server_source import Address
 from wieldy.server import app
 
 FILLED = {
@@ -66,6 +67,6 @@ async def test_errors_and_servers_show_the_names_of_variables(
 def test_variables_are_found_in_every_form_of_a_text() -> None:
     entry = {"url": "https://host/${LONG_PLACE}/mcp", "headers": {"Authorization": "a ${SHORT}"}}
     source = read_entries({"mcpServers": {"it": entry}}, "a test")["it"]()
-    assert source is not None
+    assert isinstance(source, Address)
     said = f"{source} failed: tiny {FILLED['LONG_PLACE']!r} {FILLED['LONG_PLACE'][:5]}"
     assert show_filled(said, source.filled).endswith("failed: ${SHORT} '${LONG_PLACE}' a-val")

@@ -353,7 +353,9 @@ class OwnClient:
             for name, said in listed.items()
         ]
 
-    async def get_callable_function(self, name: str, wrap_tool_result: bool = True) -> Any:
+    async def get_callable_function(
+        self, name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
+    ) -> Any:
         async def call(**arguments: Any) -> ToolResponse:
             self.called.append(arguments)
             return says(f"{name} of {arguments['item']}")

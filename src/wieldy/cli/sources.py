@@ -80,16 +80,16 @@ class LoadedSources:
         self._offer: View | None = None
 
     @property
-    def offer(self) -> View:
-        """The tools that clients of a server see."""
-        return self.meant if self._offer is None else self._offer
-
-    @property
     def meant(self) -> View:
         """The tools that the sources mean: all except those that agents have for themselves."""
         if self.whole or not self.agents:
             return self.box
         return self.box.view(where=lambda tool, scope: not self._is_for_agents(tool))
+
+    @property
+    def offer(self) -> View:
+        """The tools that clients of a server see."""
+        return self.meant if self._offer is None else self._offer
 
     @offer.setter
     def offer(self, view: View) -> None:

@@ -46,7 +46,7 @@ async def test_what_a_reference_leads_to_is_repaired_described_and_lowered(
     assert [each["kind"] for each in repaired.metadata["repairs"]] == ["integer_from_text"]
     assert "expected integer" in refused.text
     for provider in ("openai", "anthropic", "gemini"):
-        [described] = box.schemas(provider, strict=provider == "openai")  # type: ignore[arg-type]
+        [described] = box.schemas(provider, strict=provider == "openai")
         assert "integer" in str(described) and "json_text" not in str(described)
 
 

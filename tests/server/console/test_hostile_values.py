@@ -128,7 +128,7 @@ async def test_very_large_and_deep_values_do_not_stop_the_page(
 ) -> None:
     large = {"text": "x" * 10_000_000}
     wide = {"rows": [{"id": number} for number in range(30_000)]}
-    with serve_console(make_tools(tmp_path), max_body=32_000_000) as gateway:
+    with serve_console(make_tools(tmp_path), max_body=32_000_000, max_values=100_000) as gateway:
         gateway.send("adam", "POST", "/rules", {"verdict": "ask", "pattern": "echo"})
         for value in (large, deep(90), wide):
             gateway.call("echo", {"value": value})

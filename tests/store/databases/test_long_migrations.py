@@ -83,7 +83,7 @@ def test_a_command_that_reads_leaves_a_file_as_it_is(tmp_path: Path, words: list
         other.execute(_BACK)
         other.execute("ALTER TABLE wieldy_calls DROP COLUMN tries")
 
-    done = wieldy(tmp_path, *words.split())
+    done = wieldy(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     with closing(sqlite3.connect(path)) as other:
         query = "SELECT max(number) FROM wieldy_version"

@@ -1,9 +1,9 @@
 """Clients of MCP servers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wieldy.core.limits.limits import Limits
 from wieldy.core.tool import Permission
@@ -35,6 +35,19 @@ class MCPClientBase(ABC):
         self, name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
     ) -> Callable[..., Any]:
         """A tool of the server as a function; `ValueError` if it has none of this name."""
+
+
+class OwnMCPClient(Protocol):
+    """A client of the user's own, derived from `MCPClientBase` or not."""
+
+    name: str
+
+    async def list_tools(self) -> "list[ListedTool]":
+        """The tools that the server lists now, as objects of the SDK."""
+
+    @property
+    def get_callable_function(self) -> Callable[..., Awaitable[Callable[..., Any]]]:
+        """Takes the name of a tool and gives it as a function."""
 
 
 class SessionClient(MCPClientBase):
@@ -104,7 +117,7 @@ def is_client(given: object) -> bool:
 
 
 async def client_functions(
-    client: MCPClientBase,
+    client: OwnMCPClient,
     enable: Sequence[str] | None,
     disable: Sequence[str],
     wrap_tool_result: bool,

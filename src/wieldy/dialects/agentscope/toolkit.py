@@ -23,7 +23,7 @@ from wieldy.toolbox import Toolbox, own_box
 from .background_tasks import BackgroundTasks
 from .function_schema import check_given_schema
 from .function_tools import make_tool, name_bound
-from .mcp_clients import MCPClientBase, client_functions, is_client
+from .mcp_clients import OwnMCPClient, client_functions, is_client
 from .mcp_function import MCPToolFunction, OwnFunction
 from .message_blocks import ToolUseBlock
 from .registrations import Postprocess, RegisteredToolFunction, Registrations, name_taken
@@ -160,7 +160,7 @@ class Toolkit:
 
     async def register_mcp_client(
         self,
-        client: MCPClientBase,
+        client: OwnMCPClient,
         /,
         *,
         group_name: str = "basic",
