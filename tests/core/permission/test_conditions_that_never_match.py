@@ -22,7 +22,6 @@ def any_of(amount: int | str, **others: Any) -> str:
 @pytest.mark.parametrize(
     "condition",
     [{"gt": 100}, {"regex": "x"}, [], [{"gt": 1}], b"x", re.compile(b"x"), object(), float("nan")],
-    ids=str,
 )
 async def test_a_shape_that_can_not_be_read_is_a_type_error(condition: Any, tmp_path: Path) -> None:
     async with Toolbox(store=f"sqlite:///{tmp_path}/a.db") as box:
@@ -84,7 +83,6 @@ async def test_if_the_tool_comes_later_it_restricts_and_does_not_allow(
         {"amount": 100}, {"amount": [100, "a"]}, {"to": "a*"}, {"each": "/etc/**"}, {"each": None},
         {"sure": True}, {"amount": lambda value: value > 100},
     ],
-    ids=str,
 )  # fmt: skip
 async def test_a_condition_that_can_meet_its_argument_is_compared(where: dict[str, Any]) -> None:
     box = Toolbox()
