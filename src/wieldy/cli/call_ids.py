@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
-from wieldy.store.ledger_entry import Entry
 
 if TYPE_CHECKING:
+    from wieldy.store.ledger_entry import Entry
     from wieldy.store.store import Store
 
 # Current ids all have the same length. Earlier ids had a counter without leading zeros, so one
@@ -21,7 +21,7 @@ class CallIdError(WieldyError):
     """The id names no call, or is the beginning of several ids."""
 
 
-async def find_entry(store: "Store", given: str, listing: str) -> Entry:
+async def find_entry(store: "Store", given: str, listing: str) -> "Entry":
     """The call with this id, or with the only id in the ledger that begins with it.
 
     `listing` is the command that lists the possible ids, for the error message.

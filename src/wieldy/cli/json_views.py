@@ -1,14 +1,16 @@
 """Convert outcomes, ledger entries and parked calls to plain data for JSON output."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.permission.parked import Parked
 from wieldy.core.secrets.covered_content import shown_value
-from wieldy.store.ledger_entry import Entry
 
 from .screen import iso_time
+
+if TYPE_CHECKING:
+    from wieldy.store.ledger_entry import Entry
 
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
@@ -20,7 +22,7 @@ def outcome_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def entry_data(entry: Entry) -> dict[str, Any]:
+def entry_data(entry: "Entry") -> dict[str, Any]:
     """A recorded call as data, with everything that the ledger has about it."""
     call = entry.call
     return {

@@ -314,7 +314,17 @@ class Call:
         return Call(**{"id": self.id, **facts, **changes})
 
     def nested_in(self, outer: "Call") -> "Call":
-        """The same call, made inside another one."""
+        """The same call, made inside another one.
+
+        Args:
+            outer: The call around it.
+
+        Returns:
+            A call with the same id, whose scope is within that of the outer call.
+
+        Example:
+            `nested = call.nested_in(context.call)`
+        """
         return Call(
             self.tool,
             self.arguments,

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from .bounded_json import parse_json
@@ -71,7 +71,7 @@ def _plain_arguments(call: Call) -> Any:
     """The arguments of a call, read if they are JSON text."""
     sent = call.arguments
     if not isinstance(sent, str):
-        return dict(sent or {})
+        return dict(sent) if isinstance(sent, Mapping) else sent or {}
     try:
         return parse_json(sent)
     except ValueError:

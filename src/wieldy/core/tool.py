@@ -522,7 +522,10 @@ def _read_argument_names(tool: Tool) -> ArgumentNames:
         return {} if tool.own_schema else schema_of.field_aliases(tool.name, tool.signature)
 
     def read_declared() -> frozenset[str] | None:
-        names = declared_names(tool.input_schema, closed=tool.own_schema is not None)
+        # A schema that only describes, and describes nothing, says nothing about the arguments.
+        silent = tool.validation == "describe" and not tool.input_schema["properties"]
+        closed = tool.own_schema is not None and not silent
+        names = declared_names(tool.input_schema, closed)
         own, known = tool.own_names, known_values(tool.function)
         if names is None:
             return None

@@ -151,6 +151,7 @@ RAW = {
     "dialects/sage/remote_adapter.py": "a program gets the value",
     "server/api/call_shapes.py": "a row, in which secrets are covered",
     "tools/code_mode/stepwise_program.py": "an answer that was covered when it was kept",
+    "store/ledger_writes.py": "it is kept and not shown",
     "store/recorder.py": "it is kept and not shown",
     "store/row_values.py": "it is covered as it is written",
 }

@@ -13,10 +13,10 @@ from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.call import Decision
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
-from wieldy.store.ledger_entry import Entry
 from wieldy.store.row_values import STATES
 
 if TYPE_CHECKING:
+    from wieldy.store.ledger_entry import Entry
     from wieldy.store.store import Store
 
 _COLUMNS = ("time", "call", "tool", "status", "took", "session", "arguments", "result")
@@ -115,7 +115,7 @@ async def _show_some(store: "Store", asked: Filter, as_json: bool) -> None:
         screen.say(f"The newest {shown} are shown; --limit 0 shows all.")
 
 
-def _entry_row(entry: Entry) -> tuple[object, ...]:
+def _entry_row(entry: "Entry") -> tuple[object, ...]:
     call = entry.call
     return (
         screen.local(entry.proposed_at),
@@ -129,7 +129,7 @@ def _entry_row(entry: Entry) -> tuple[object, ...]:
     )
 
 
-def _entry_sentence(entry: Entry) -> str:
+def _entry_sentence(entry: "Entry") -> str:
     """A call on one line, for --follow."""
     at = entry.ended_at or entry.started_at or entry.proposed_at
     return "  ".join(
@@ -146,7 +146,7 @@ def _entry_sentence(entry: Entry) -> str:
     )
 
 
-def _show_whole(entry: Entry, as_json: bool) -> None:
+def _show_whole(entry: "Entry", as_json: bool) -> None:
     if as_json:
         screen.put(entry_data(entry))
         return
@@ -185,15 +185,15 @@ def _verdict_text(made: Decision) -> str:
     return f"{'approved' if made.approved else 'denied'}{by}, {screen.local(made.at)}"
 
 
-def _arguments_text(entry: Entry) -> str:
+def _arguments_text(entry: "Entry") -> str:
     return "" if entry.call.arguments is None else screen.compact(entry.call.arguments)
 
 
-def _result_text(entry: Entry) -> str:
+def _result_text(entry: "Entry") -> str:
     return entry.text if entry.ended else ""
 
 
-def _time_taken(entry: Entry) -> str:
+def _time_taken(entry: "Entry") -> str:
     if entry.started_at is None or entry.ended_at is None:
         return ""
     if "settled_by" in entry.metadata:
