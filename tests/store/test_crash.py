@@ -57,11 +57,11 @@ async def test_a_call_is_recorded_as_far_as_it_got(
     assert children.effects()["act 13"] == entered
 
 
-@pytest.mark.parametrize(("commit", "state", "entered"), [(2, None, 0), (3, "unknown", 1)])
+@pytest.mark.parametrize(("commit", "state", "entered"), [(2, None, 0), (3, None, 0), (4, "unknown", 1)])
 async def test_a_process_that_dies_at_a_commit_leaves_what_was_committed(
     url: str, children: Children, commit: int, state: str | None, entered: int
 ) -> None:
-    """The first commit opens the store, the second is the start, the third the end."""
+    """Two commits open the store, the third is the start, the fourth the end."""
     child = children.start(f"commit:{commit}")
     child.send("call", tool="act", arguments={"n": 13})
     assert child.wait() == -9

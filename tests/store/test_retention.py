@@ -232,7 +232,7 @@ async def test_a_process_killed_while_it_deletes_a_session_leaves_it_whole(
     async with make_box(url) as box:
         await box.call("work", session="s")
         await box.sessions.append("s", 1)
-        child = children.start(death="commit:2")
+        child = children.start(death="commit:3")
         child.send("delete_session", session="s")
         child.wait()
         assert child.rest() == []

@@ -107,7 +107,7 @@ async def test_calls_at_once_spill_to_artifacts_of_their_own(url: str) -> None:
             assert kept.content == f"line {n}\n" * 1000
 
 
-@pytest.mark.parametrize(("commit", "kept"), [(3, 0), (4, 1)])
+@pytest.mark.parametrize(("commit", "kept"), [(4, 0), (5, 1)])
 async def test_a_call_that_is_recovered_spills_to_the_same_artifact(
     url: str, children: Children, commit: int, kept: int
 ) -> None:
@@ -128,7 +128,7 @@ async def test_a_call_that_is_recovered_spills_to_the_same_artifact(
 async def test_a_recovered_call_with_another_result_makes_a_further_version(
     url: str, children: Children
 ) -> None:
-    child = children.start("commit:4")
+    child = children.start("commit:5")
     child.send("call", tool="recite", arguments={"n": 1})
     assert child.wait() == -9
     async with Toolbox(store=url) as box:
@@ -161,4 +161,4 @@ async def test_a_result_that_can_not_be_kept_is_not_cut(url: str, execute: Execu
         outcome = await box.call("recite", {"n": 1})
 
         assert outcome.value == "line 1\n" * 1000
-        assert "StoreError" in outcome.metadata["spill_error"]
+        assert outcome.metadata["spill_error"].startswith(("StoreError", "StoreUnavailable"))
