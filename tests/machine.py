@@ -2,8 +2,8 @@
 
 A test that needs more than an ordinary process has the mark `needs`, with the names of abilities
 from the table below. Where the machine refuses one of them, the test is skipped, and the last lines
-of the run say how many were, why, and what would allow them. With CI=true such a test fails: nobody
-reads the last lines there.
+of the run say how many were, why, and what would allow them. With CI=true every skipped test fails,
+whatever it was skipped for: nobody reads the last lines there.
 """
 
 import json
@@ -11,8 +11,8 @@ import os
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import NamedTuple, TypeVar
 
 import pytest
 
@@ -120,12 +120,33 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def require(ability: str) -> None:
     """End the test that runs if the machine refuses an ability. Fixtures call it too."""
     # A name that is not in the table is a mistake of the test's.
-    reason = f"this machine refuses {ability}; what allows it: {ABILITIES[ability].allowed_by}"
+    allowed_by = ABILITIES[ability].allowed_by
     said = json.loads(os.environ[_FOUND]).get(ability)
-    if said and os.environ.get("CI") == "true":
-        pytest.fail(f"{reason}\n{said}", pytrace=False)
-    elif said:
-        pytest.skip(reason)
+    if said:
+        refusal = said.splitlines()[-1]
+        pytest.skip(f"this machine refuses {ability} ({refusal}); what allows it: {allowed_by}")
+
+
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a test that skips itself fail in CI."""
+    return _fail_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let a file that skips itself fail in CI."""
+    return _fail_skipped((yield))
+
+
+def _fail_skipped(report: _Report) -> _Report:
+    if report.skipped and os.environ.get("CI") == "true" and isinstance(report.longrepr, tuple):
+        report.outcome = "failed"
+        report.longrepr = f"CI=true, and a test is skipped. {report.longrepr[2]}"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -136,4 +157,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if isinstance(report.longrepr, tuple)
     )
     for reason, count in sorted(reasons.items()):
-        terminalreporter.write_line(f"NOT RUN: {count} tests, because {reason}")
+        tests = "test" if count == 1 else "tests"
+        terminalreporter.write_line(f"NOT RUN: {count} {tests}, because {reason}")
