@@ -5,13 +5,15 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.child_process import count_children, end_children
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -97,6 +99,14 @@ def interruptible() -> None:
     """A shell starts its background jobs deaf to control-C; tests of it must be heard."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def no_child_stays() -> Iterator[None]:
+    """Whatever an assertion says, a process that a test started by hand ends with the test."""
+    lasting = count_children()
+    yield
+    end_children(lasting)
 
 
 @pytest.fixture

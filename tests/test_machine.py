@@ -1,11 +1,14 @@
-"""What the tests do on a machine that refuses something, with warnings, and when one hangs."""
+"""What the tests do where something is refused, with warnings, and when one hangs or fails."""
 
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mcp.waiting import alive
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 240
@@ -16,7 +19,7 @@ def run_tests(folder: Path, source: str, *options: str, **variables: str) -> tup
     file = folder / "test_it.py"
     file.write_text(source)
     settings = {name: value for name, value in os.environ.items() if name != "CI"}
-    of_the_tests = ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.machine"]
+    of_the_tests = ["-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest"]
     alone = ["--rootdir", str(folder), "-p", "no:cacheprovider", "-n0"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *of_the_tests, *alone, *options, str(file)],
@@ -128,3 +131,46 @@ def test_a_test_that_hears_no_signal_ends_its_process_and_shows_every_stack(tmp_
     assert status != 0
     assert "in deaf" in said
     assert said.count("in hold_on") == 2
+
+
+def test_a_child_of_a_test_ends_with_it_whatever_an_assertion_says(tmp_path: Path) -> None:
+    source = """
+from pathlib import Path
+import pytest
+from tests.child_process import ChildProcess
+
+SLEEPER = ["sleep", "600"]
+
+@pytest.fixture(scope="module")
+def lasting(): return ChildProcess(SLEEPER)
+def test_it(lasting):
+    Path(__file__).with_name("pid").write_text(str(ChildProcess(SLEEPER).pid))
+    assert False
+def test_other(lasting):
+    assert lasting.poll() is None
+    lasting.kill()
+    lasting.wait()
+"""
+    said = run_tests(tmp_path, source)[1]
+    assert "1 failed, 1 passed" in said
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+# What they start lasts longer than a test, or is a child of a process that a test has started.
+LASTING = {
+    "tests/execution/test_process_kills.py",
+    "tests/forking/launch_files.py",
+    "tests/mcp/servers/raw.py",
+    "tests/mcp/web.py",
+    "tests/store/psql.py",
+}
+
+
+def test_a_process_that_a_test_starts_by_hand_is_one_that_ends_with_it() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("tests/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("subprocess.Popen")
+    }
+    assert found == LASTING

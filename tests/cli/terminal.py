@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.child_process import ChildProcess
 from tests.forking.launch_files import INSTALLED, WIELDY, run_forked
 from wieldy import Toolbox
 from wieldy.core.choices import Role
@@ -65,7 +66,7 @@ class Terminal:
     def __init__(self, *arguments: str, columns: int = 80, cwd: Path | None = None) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.process = subprocess.Popen(
+        self.process = ChildProcess(
             [WIELDY, *arguments],
             stdin=theirs,
             stdout=theirs,

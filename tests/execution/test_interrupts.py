@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from tests.child_process import ChildProcess
 from tests.execution.tree import gone, note_pid, tree_of, written
 from tests.forking.launch_files import WIELDY
 from tests.mcp.waiting import alive
@@ -95,7 +96,7 @@ async def test_a_supervisor_that_gets_the_signal_goes_on(box: Toolbox) -> None:
 
 def start(words: list[str], folder: Path) -> "subprocess.Popen[str]":
     """Start a program whose stderr is read."""
-    return subprocess.Popen(
+    return ChildProcess(
         words, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.execution.tree import gone, is_headless, note_pid, tree_of, written
 from tests.mcp.waiting import alive, until
 from wieldy import Context, Outcome, Status, Toolbox
@@ -262,7 +263,7 @@ asyncio.run(box.call("family", {"folder": sys.argv[1]}))
 
 def program(text: str, folder: Path) -> "subprocess.Popen[bytes]":
     """Start a program that wants a process."""
-    return subprocess.Popen(
+    return ChildProcess(
         [sys.executable, "-W", "ignore", "-c", text, str(folder)],
         cwd=Path(__file__).parents[2],
         stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.scripts.package_index import PackageIndex, pack_uv, serve_index
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ def start(
         "HOME": str(project / "home"),
         **variables,
     }
-    return subprocess.Popen(
+    return ChildProcess(
         command or [python, str(project / "scripts" / "make-environment"), *words],
         cwd=project,
         env=settings,

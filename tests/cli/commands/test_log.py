@@ -192,7 +192,7 @@ def test_two_thousand_calls_are_all_shown(command: Command, folder: Path) -> Non
 
 @pytest.fixture
 def following(folder: Path, store: Path) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = ChildProcess(
         [WIELDY, "log", "--follow", "--json", "--limit", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -323,7 +323,7 @@ def test_a_long_table_is_written_as_it_is_read(command: Command, store: Path) ->
 def test_a_reader_who_goes_away_ends_the_log_quietly(folder: Path) -> None:
     fill(folder / "wieldy.db", 3_000, "normal")
     reading, writing = os.pipe()
-    process = subprocess.Popen(
+    process = ChildProcess(
         [WIELDY, "log", "--limit", "0", "--json"],
         stdout=writing,
         stderr=subprocess.PIPE,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, wieldy
 from tests.forking.launch_files import WIELDY
@@ -63,7 +64,7 @@ def crashed(folder: Path) -> Crashed:
     def crash(tool: str, argument: str) -> str:
         (folder / "hold").touch()
         called = [WIELDY, "call", tool, "shop.py", "--arg", argument]
-        process = subprocess.Popen(called, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = ChildProcess(called, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             made.append(_started(folder / "wieldy.db", made))
             return made[-1]

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from tests.child_process import ChildProcess
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, wieldy
 from tests.forking.launch_files import WIELDY
@@ -23,7 +24,7 @@ class Serving:
     """A server in a process of its own, and what it said when it was ready."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = ChildProcess(
             [WIELDY, "serve", "--port", "0", *arguments],
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -90,7 +91,7 @@ def test_a_server_runs_what_is_approved_from_another_terminal(
     [waits] = json.loads(wieldy("pending", "--json", cwd=folder).stdout)
     approved = wieldy("approve", waits["call_id"], cwd=folder)
     assert "a server" in approved.stderr
-    followed = subprocess.Popen(
+    followed = ChildProcess(
         [WIELDY, "log", "--follow", "--tool", "wipe", "--status", "ok", "--limit", "1", "--json"],
         cwd=folder,
         stdout=subprocess.PIPE,
