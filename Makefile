@@ -39,7 +39,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTHONDEVMODE
 unexport VIRTUAL_ENV CONDA_PREFIX MYPYPATH
 
-.PHONY: help run demo test coverage quick core parts oldest newest explore judges lint types bench bench-peers docs lock clean \
+.PHONY: help run demo test coverage quick core parts oldest newest frameworks explore judges lint types bench bench-peers docs lock clean \
 	environment small-environment programs python .venv
 
 help: ## list the recipes
@@ -83,6 +83,9 @@ newest: environment programs ## run the tests with the newest packages that pypr
 	$(COMPILE) $(EVERYTHING) --output-file "$$folder/newest.txt"; \
 	$(BIN)/python scripts/compare-locks requirements/dev.txt "$$folder/newest.txt"; \
 	scripts/test-packages $(BIN)/python "$$folder/newest.txt" $(WORKERS) $(PARTS)
+
+frameworks: environment ## install wieldy[all] beside today's other frameworks
+	@$(BIN)/python scripts/try-frameworks
 
 explore: environment ## run the tests that draw their examples on new ones
 	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
