@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Call, Outcome
@@ -26,6 +27,9 @@ _tokens: "weakref.WeakKeyDictionary[Shareable, int]" = weakref.WeakKeyDictionary
 _counter = itertools.count(1)
 # In a worker, the connection to the engine. In other processes the list is empty.
 _links: "list[WorkerConnection]" = []
+# In a worker, the number of the call for which this code works. A thread that a function starts by
+# itself has none.
+current_serial: ContextVar[int | None] = ContextVar("wieldy_serial", default=None)
 
 
 def share_box(box: Shareable) -> tuple[Any, tuple[Any, ...]]:
@@ -61,19 +65,19 @@ class RemoteBox:
 
     async def call(self, call: str | Call, arguments: Arguments = None, **options: Any) -> Outcome:
         """Run one call in the engine's process, nested in the call that runs here."""
-        outcome: Outcome = await ask(self._target, "call", call, arguments, **options)
+        outcome: Outcome = await ask(*self._place(), "call", call, arguments, **options)
         return outcome
 
     def call_sync(self, call: str | Call, arguments: Arguments = None, **options: Any) -> Outcome:
         """Run one call from blocking code."""
-        outcome: Outcome = ask_blocking(self._target, "call", call, arguments, **options)
+        outcome: Outcome = ask_blocking(*self._place(), "call", call, arguments, **options)
         return outcome
 
     def call_many(
         self, calls: Iterable[Call | tuple[str, Arguments]], **options: Any
     ) -> Coroutine[Any, Any, list[Outcome]]:
         """Run calls at the same time; the outcomes come in the order of the calls."""
-        return ask(self._target, "call_many", list(calls), **options)
+        return ask(*self._place(), "call_many", list(calls), **options)
 
     async def stream(
         self, call: str | Call, arguments: Arguments = None, **options: Any
@@ -86,7 +90,8 @@ class RemoteBox:
             loop.call_soon_threadsafe(parts.put_nowait, item)
 
         connection = _engine_link()
-        answer = connection.request(self._target, "stream", (call, arguments), options, part=take)
+        where = self._place()
+        answer = connection.request(*where, "stream", (call, arguments), options, part=take)
         answer.add_done_callback(lambda _: take(_END))
         ending = asyncio.ensure_future(connection.await_for(answer))
         while (item := await parts.get()) is not _END:
@@ -100,13 +105,13 @@ class RemoteBox:
 
     def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
         """The descriptions of the visible tools in a provider's format."""
-        schemas: list[dict[str, Any]] = ask_blocking(self._target, "schemas", provider, strict)
+        schemas: list[dict[str, Any]] = ask_blocking(*self._place(), "schemas", provider, strict)
         return schemas
 
     @property
     def names(self) -> list[str]:
         """The names of the visible tools, in order."""
-        names: list[str] = ask_blocking(self._target, "names")
+        names: list[str] = ask_blocking(*self._place(), "names")
         return names
 
     def __contains__(self, name: object) -> bool:
@@ -117,6 +122,10 @@ class RemoteBox:
 
     def __bool__(self) -> bool:
         return True
+
+    def _place(self) -> tuple[int | None, Any]:
+        """The call that this code works for, and the box that is meant."""
+        return current_serial.get(), self._target
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -130,17 +139,23 @@ class RemoteBox:
 _END = object()
 
 
-async def ask(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
-    """Send a request to the engine, and wait for the answer on this loop."""
+async def ask(serial: int | None, target: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    """Send a request to the engine, and wait for the answer on this loop.
+
+    `serial` is the number of the call in which it is nested; None is the one that runs.
+    """
     connection = _engine_link()
-    answer = connection.request(target, method, arguments, options)
+    answer = connection.request(serial, target, method, arguments, options)
     return await connection.await_for(answer)
 
 
-def ask_blocking(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
+def ask_blocking(
+    serial: int | None, target: Any, method: str, *arguments: Any, **options: Any
+) -> Any:
     """Send a request to the engine, and block until the answer is there."""
     connection = _engine_link()
-    return connection.wait_for(connection.request(target, method, arguments, options))
+    answer = connection.request(serial, target, method, arguments, options)
+    return connection.wait_for(answer)
 
 
 def _engine_link() -> "WorkerConnection":

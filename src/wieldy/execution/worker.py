@@ -75,6 +75,7 @@ class Worker:
     def _load_function(self, content: Any) -> None:
         key, base, packed = content
         self._restore_base(base)
+        self._connection.serial = 0
         try:
             function, context, positional, self._boxes = loads(packed)
             self._replace_boxes()
@@ -83,6 +84,7 @@ class Worker:
         except BaseException as error:
             # Loading imports other people's modules, which may raise anything.
             failed = pack_error(error)
+        self._connection.serial = None
         _stop_timers()
         _flush_output()
         _kill_children()
@@ -101,8 +103,10 @@ class Worker:
         self._restore_base(base)
         self._replace_boxes()
         channel = WorkerChannel(self._connection, serial, facts)
+        self._connection.serial = serial
         before = _spent_milliseconds()
         context = Context()
+        context.run(remote_box.current_serial.set, serial)
         try:
             for name, packed in variables:
                 # A value that can't be restored here is useful only in its own process.
@@ -119,6 +123,7 @@ class Worker:
         if os.getpid() != self._pid:
             os._exit(0)  # This is a child that the function forked, and it returned to here.
         channel.stopped = True
+        self._connection.serial = None
         del values, context
         _stop_timers()
         _flush_output()

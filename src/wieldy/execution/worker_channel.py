@@ -19,7 +19,7 @@ from wieldy.core.run import RunStopped
 from .frames import Frame, Inbox, TooLarge, encode_large, encode_small
 from .remote_box import ask, ask_blocking
 from .shipping import make_pickler, unpack_error
-from .worker_errors import CLOSED_CONNECTION
+from .worker_errors import CLOSED_CONNECTION, call_is_over
 
 _CHUNK = 32 * 1024
 
@@ -31,6 +31,8 @@ class WorkerConnection:
     """
 
     def __init__(self, descriptor: int) -> None:
+        # The number of the call that runs, or 0 while functions are loaded. None between calls.
+        self.serial: int | None = None
         self._socket = socket.socket(fileno=descriptor)
         self._identity = self._socket_identity()
         self._inbox = Inbox()
@@ -61,8 +63,15 @@ class WorkerConnection:
         self._wait_until(lambda: bool(self._calls))
         return self._calls.pop(0)
 
-    def request(self, *content: Any, part: Callable[[Any], None] | None = None) -> "Future[Any]":
-        """Send a request to the engine. The thread that waits for the answer reads it."""
+    def request(
+        self, serial: int | None, *content: Any, part: Callable[[Any], None] | None = None
+    ) -> "Future[Any]":
+        """Send a request to the engine. The thread that waits for the answer reads it.
+
+        `serial` is the number of the call in which it is nested; None is the one that runs.
+        """
+        if self.serial is None or serial not in (None, self.serial):
+            raise call_is_over()
         answer: Future[Any] = Future()
         with self._turn:
             self._numbers += 1
@@ -70,7 +79,7 @@ class WorkerConnection:
             self._requests[number] = answer
             if part is not None:
                 self._parts[number] = part
-        self.send(Frame.REQUEST, number, *content)
+        self.send(Frame.REQUEST, number, serial, *content)
         return answer
 
     def wait_for(self, answer: "Future[Any]") -> Any:
@@ -262,13 +271,13 @@ class WorkerChannel:
 
     def call_nested(self, call: str | Call, arguments: Any = None, deps: Any = None) -> Any:
         """Run a nested call in the engine's process."""
-        return ask(None, "call", call, arguments, deps)
+        return ask(self.serial, None, "call", call, arguments, deps)
 
     def call_nested_blocking(
         self, call: str | Call, arguments: Any = None, deps: Any = None
     ) -> Any:
         """The same from blocking code."""
-        return ask_blocking(None, "call", call, arguments, deps)
+        return ask_blocking(self.serial, None, "call", call, arguments, deps)
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Report costs and metadata of this call."""

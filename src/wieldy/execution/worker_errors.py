@@ -45,6 +45,14 @@ class FunctionInterrupted(WieldyError):
         self.tool = tool
 
 
+def call_is_over() -> RuntimeError:
+    """The error of a thread that calls a tool when the call for which it works has ended."""
+    return RuntimeError(
+        "the call that started this thread has ended, and its process works for other calls now: "
+        "it can call no more tools"
+    )
+
+
 def _end_of(exit_code: int | None, reason: str | None) -> str:
     if reason == "closed" or exit_code == CLOSED_CONNECTION:
         return "lost its connection: the function closed file descriptors that it had not opened"

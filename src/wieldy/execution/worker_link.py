@@ -18,8 +18,9 @@ from wieldy.core.run import Run
 
 from .frames import Frame, Inbox, TooLarge, encode_large, encode_small, send_whole
 from .nested_calls import answer_request
-from .shipping import make_pickler
+from .shipping import make_pickler, pack_error
 from .supervisor_link import WorkerEnd
+from .worker_errors import call_is_over
 
 _CHUNK = 32 * 1024
 _DONT_WAIT = getattr(socket, "MSG_DONTWAIT", 0)
@@ -78,6 +79,19 @@ class WorkerLink:
     ) -> None:
         """Send a message while another one is being answered."""
         self._outbox.send(kind, content, failed)
+
+    def hear_leftover(self, kind: Frame, load: Callable[[], Any]) -> None:
+        """Pass on the log records of a thread whose call has ended, and refuse what it asks for."""
+        if kind is Frame.LOG:
+            _log_again(load()[0])
+        elif kind is Frame.REQUEST:
+            with contextlib.suppress(Exception):
+                self.refuse_request(load()[0])
+
+    def refuse_request(self, number: int) -> None:
+        """Tell a thread that its call has ended. What it asks for is not nested in another call."""
+        error = pack_error(call_is_over())
+        self.send(Frame.ANSWER, (number, False, error), lambda error: None)
 
     def end(self, ending: WorkerEnd) -> None:
         """Record that the worker is gone. May be called from any thread."""
@@ -138,11 +152,10 @@ class WorkerLink:
             self._read_frames(exchange, data)
 
     def _pass_over(self, data: bytes) -> None:
-        """Pass on log records while no call runs, because a function may have left a thread."""
+        """Read what a thread sends that a function has left, while no call runs."""
         try:
             for kind, payload in self._inbox.feed(data):
-                if kind is Frame.LOG:
-                    _log_again(pickle.loads(payload)[0])
+                self.hear_leftover(kind, partial(pickle.loads, payload))
         except TooLarge:
             # Nobody waits for this message, and it would block all messages after it.
             self._on_lost()
@@ -237,6 +250,7 @@ class _Exchange:
             self._waiting.append((kind, load))
             return
         if self.answer.done():
+            self.link.hear_leftover(kind, load)
             return
         if kind in _ENDS:
             self.link.at_rest = True
@@ -296,17 +310,24 @@ class _Exchange:
         self._start_task(go_on())
 
     def _serve_request(self, content: tuple[Any, ...]) -> None:
-        number, *request = content
+        number, serial, *request = content
+        if serial not in (None, self._serial):
+            self.link.refuse_request(number)
+            return
 
-        async def serve() -> None:
-            await answer_request(self.channel, number, request, self.link.send)
+        def end(task: asyncio.Task[None]) -> None:
+            # The call has ended before what a thread of it had asked for.
+            if task.cancelled():
+                self.link.refuse_request(number)
 
-        self._start_task(serve())
+        answering = answer_request(self.channel, number, request, self.link.send)
+        self._start_task(answering).add_done_callback(end)
 
-    def _start_task(self, coroutine: Any) -> None:
-        task = self.loop.create_task(coroutine, context=self._context)
+    def _start_task(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self.loop.create_task(coroutine, context=self._context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _set_error(self, error: BaseException) -> None:
         if not self.answer.done():

@@ -1,8 +1,10 @@
 """What restricts a call restricts the calls inside it, whoever they say they are."""
 
 import asyncio
+import inspect
+import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -98,6 +100,8 @@ def make_box(permission: PermissionName = "auto", **options: Any) -> Toolbox:
     box.add(wipe, destructive=True, tags="files", permission=permission)
     box.add_object(Places(box))
     box.add(nested_tools.call_wipe, name="in_a_worker", isolation="process")
+    thread = nested_tools.call_wipe_in_a_thread
+    box.add(thread, name="in_a_thread_of_a_worker", isolation="process")
     add_code_mode(box.view(names=["wipe"], agent="helper", session="s2", caller="bob"))
     return box
 
@@ -105,7 +109,7 @@ def make_box(permission: PermissionName = "auto", **options: Any) -> Toolbox:
 PLACES = [
     "awaited", "through_a_view", "in_a_task", "deeper", "streamed", "many", "blocking",
     "in_a_pool", "in_a_thread", "in_an_executor", "on_a_loop_of_its_own", "carried", "in_a_worker",
-    "run_code",
+    "in_a_thread_of_a_worker", "run_code",
 ]  # fmt: skip
 RULES: dict[str, dict[str, Any]] = {
     "session": {"session": "s1"},
@@ -312,6 +316,38 @@ async def test_a_task_that_outlives_its_tool_still_works_for_it(box: Toolbox) ->
     assert await found.get() == [outer, outer]
 
 
+class Said(logging.Handler):
+    """What a thread says in the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = asyncio.get_running_loop().create_future()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.first.get_loop().call_soon_threadsafe(self.first.set_result, record.getMessage())
+
+
+@pytest.mark.parametrize("kind", ["context", "carried", "between calls"])
+async def test_a_thread_that_outlives_its_tool_in_a_worker_is_nested_in_no_other_call(
+    kind: str,
+) -> None:
+    async with make_box() as box:
+        box.add(nested_tools.leave_thread, name="leave", presets={"box": box}, isolation="process")
+        box.add(nested_tools.hear, isolation="process")
+        box.rules.deny("wipe", session="s1")
+        log, said = logging.getLogger("tests.left"), Said()
+        log.addHandler(said)
+        try:
+            assert (await box.call(Call("leave", {"kind": kind}, BOSS))).ok
+            if kind != "between calls":
+                # It runs in the same worker.
+                assert (await box.call(Call("hear", {}, Scope("other", "s9", caller="zoe")))).ok
+            async with asyncio.timeout(30):
+                assert "can call no more tools" in await said.first
+        finally:
+            log.removeHandler(said)
+
+
 async def test_a_tool_that_starts_itself_again_and_again_goes_on(box: Toolbox) -> None:
     done = asyncio.Event()
 
@@ -367,19 +403,59 @@ async def test_eight_threads_in_one_carried_function(box: Toolbox) -> None:
     assert outcome.value == [f"denied {outcome.call.id}"]
 
 
-async def test_a_coroutine_function_is_carried_too(box: Toolbox) -> None:
+class Work:
+    """Something that is called like a coroutine function."""
+
+    def __init__(self, box: Toolbox) -> None:
+        self._box = box
+
+    async def __call__(self) -> Outcome:
+        return await self._box.call(call_of_helper())
+
+
+@pytest.mark.parametrize("kind", ["coroutine function", "function", "object", "method"])
+async def test_whatever_makes_a_coroutine_is_carried_too(box: Toolbox, kind: str) -> None:
+    async def work() -> Outcome:
+        return await box.call(call_of_helper())
+
+    works: dict[str, Callable[[], Any]] = {
+        "coroutine function": work,
+        "function": lambda: work(),
+        "object": Work(box),
+        "method": Work(box).__call__,
+    }
+
     @box.tool
-    async def spread(context: Context) -> str:
+    async def spread(context: Context) -> bool:
         """Spread."""
+        carried = wieldy.carry(works[kind])
+        with ThreadPoolExecutor(1) as pool:
+            outcome = await asyncio.wrap_future(pool.submit(lambda: asyncio.run(carried())))
+        return bool(outcome.call.scope.parent == context.call_id and not outcome.ok)
 
-        @wieldy.carry
-        async def work() -> Outcome:
-            return await box.call(Call("wipe", {}, HELPER))
+    box.rules.deny("wipe", session="s1")
 
-        outcome = await asyncio.to_thread(lambda: asyncio.run(work()))
-        return f"{outcome.call.scope.parent == context.call_id} {work.__name__}"
+    assert (await box.call(Call("spread", {}, BOSS))).value is True
 
-    assert (await box.call("spread")).value == "True work"
+
+def test_a_carried_function_keeps_its_name_and_kind() -> None:
+    async def work() -> None: ...
+
+    assert wieldy.carry(work).__name__ == "work"
+    assert inspect.iscoroutinefunction(wieldy.carry(work))
+    assert wieldy.carry(wipe)("b") == "wiped b"
+
+
+def test_a_generator_function_can_not_be_carried() -> None:
+    def steps() -> Iterator[int]:
+        yield 1
+
+    async def later() -> AsyncIterator[int]:
+        yield 1
+
+    for each in (steps, later):
+        with pytest.raises(TypeError, match="generator function"):
+            wieldy.carry(each)
 
 
 async def test_calls_from_threads_share_the_budget(box: Toolbox) -> None:
