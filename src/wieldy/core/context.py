@@ -1,9 +1,9 @@
 """What a running tool can ask for: its caller, its call, and a way to show progress."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextvars import copy_context
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgeneratorfunction
 from math import inf
 from typing import Any, TypeVar, cast
 
@@ -235,21 +235,27 @@ def carry(function: F) -> F:
     Returns:
         The same function. Any number of threads may call it at the same time.
 
+    Raises:
+        TypeError: It is a generator function, whose steps belong to whoever takes them.
+
     Example:
         `pool.map(wieldy.carry(look_up), cities)`
     """
+    if isgeneratorfunction(function) or isasyncgenfunction(function):
+        raise TypeError("a generator function can't be carried; carry the function that reads it")
     variables = copy_context()
-    if iscoroutinefunction(function):
 
-        @wraps(function)
-        async def work(*arguments: Any, **options: Any) -> Any:
-            return await run_in_copy(function(*arguments, **options), variables)
+    async def finish(made: Coroutine[Any, Any, Any]) -> Any:
+        return await run_in_copy(made, variables)
 
-    else:
+    @wraps(function)
+    def work(*arguments: Any, **options: Any) -> Any:
+        # Only one thread at a time can be in a context.
+        made = variables.copy().run(function, *arguments, **options)
+        return finish(made) if iscoroutine(made) else made
 
-        @wraps(function)
-        def work(*arguments: Any, **options: Any) -> Any:
-            # Only one thread at a time can be in a context.
-            return variables.copy().run(function, *arguments, **options)
+    @wraps(function)
+    async def work_async(*arguments: Any, **options: Any) -> Any:
+        return await work(*arguments, **options)
 
-    return cast(F, work)
+    return cast(F, work_async if iscoroutinefunction(function) else work)
