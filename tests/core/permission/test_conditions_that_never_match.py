@@ -123,6 +123,8 @@ EMBEDDED = [
     "[::a9fe:a9fe]", "[::ffff:a9fe:a9fe]", "[::ffff:169.254.169.254]", "[::169.254.169.254]",
     "[::ffff:0:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[2002:a9fe:a9fe::]",
     "[fe80::5efe:a9fe:a9fe]", "[2001:0:102:304::5601:5601]", "2852039166", "0xa9fea9fe",
+    "[64:ff9b:1:a9fe:a9:fe00::]", "[64:ff9b:1:12a9:fe:a9fe::]", "[64:ff9b:1:1234:a9:fea9:fe00:0]",
+    "0251.0376.0251.0376", "169.254.43518", "①⑥⑨.254.169.254",
 ]  # fmt: skip
 
 
@@ -140,6 +142,38 @@ async def test_a_denied_address_is_denied_in_whatever_contains_it(host: str) -> 
         assert (await box.call("fetch", {"url": f"http://{host}/x"})).status == "denied", pattern
         assert (await box.call("fetch", {"url": "http://[2606:4700::1111]/x"})).ok
         box.rules.remove(rule)
+
+
+@pytest.mark.parametrize("host", EMBEDDED)
+async def test_a_denied_address_is_denied_in_a_text_that_is_no_url(host: str) -> None:
+    box = Toolbox()
+
+    @box.tool
+    def connect(host: str) -> str:
+        """Connect."""
+        return "a connection"
+
+    for pattern in ("169.254.169.254", "169.254.*", "*.*.169.254", "169.254.169.254/**"):
+        rule = box.rules.deny("connect", where={"host": pattern})
+        rest = "/x" if "/" in pattern else ""
+        for text in (host, f"{host}:80", host.strip("[]")):
+            outcome = await box.call("connect", {"host": text + rest})
+            assert outcome.status == "denied", (pattern, text)
+        for text in ("[2606:4700::1111]", "8.8.8.8", "example.com", "5", "1.2", "::x"):
+            assert (await box.call("connect", {"host": text + rest})).ok
+        box.rules.remove(rule)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("1.2.*", "1.3"), ("2024-*", "2852039166"), ("c:*", "d:x"), ("5*", "0x5"), ("0.*", "5")],
+)
+async def test_what_is_no_address_is_not_taken_for_one(pattern: str, text: str) -> None:
+    box = Toolbox()
+    box.add(any_of, name="show")
+    box.rules.deny("show", where={"amount": pattern})
+
+    assert (await box.call("show", {"amount": text})).ok
 
 
 async def test_an_address_that_is_allowed_allows_nothing_that_it_contains() -> None:

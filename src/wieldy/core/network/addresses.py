@@ -35,6 +35,10 @@ _EMBEDDING = (
     (ipaddress.IPv6Network("64:ff9b:1::/48"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
+# The prefix for translators of a network's own, and where an IPv4 address may begin in it, in bits
+# from the left. The eight bits from 64 on are skipped (RFC 6052).
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b:1::/48")
+_STARTS = (48, 56, 64)
 # Networks for protocols, relays and examples, on which Python's versions disagree, and the
 # public address at which Azure's machines find their own host.
 _SET_ASIDE = tuple(
@@ -110,7 +114,7 @@ def near_error(host: str) -> ServiceError:
 
 def is_near_host(host: str) -> bool:
     """Whether a host, as it is written, is this machine or in a network that is not public."""
-    readings = list(_read_spellings(host))
+    readings = list(read_spellings(host))
     if readings:
         return any(map(is_near_address, readings))
     name = _plain_host(host)
@@ -154,6 +158,10 @@ def embedded_addresses(address: Address | None) -> Iterator[IPv4Address]:
     for network, shift in _EMBEDDING:
         if address in network:
             yield IPv4Address(number >> shift & 0xFFFFFFFF)
+    if address in _TRANSLATED:
+        digits = f"{number:0128b}"
+        unskipped = digits[:64] + digits[72:]
+        yield from (IPv4Address(int(unskipped[start : start + 32], 2)) for start in _STARTS)
     if number >> 32 & 0xFFFFFFFF in _ISATAP:
         yield IPv4Address(number & 0xFFFFFFFF)
     yield from address.teredo or ()
@@ -161,7 +169,7 @@ def embedded_addresses(address: Address | None) -> Iterator[IPv4Address]:
 
 def read_address(host: str) -> Address | None:
     """The address that a host spells, in any spelling; None for a name."""
-    return next(_read_spellings(host), None)
+    return next(read_spellings(host), None)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -174,7 +182,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-def _read_spellings(host: str) -> Iterator[Address]:
+def read_spellings(host: str) -> Iterator[Address]:
     """The addresses that a host spells, as browsers, C and Python read it."""
     bare = host.strip("[]")
     with suppress(ValueError):

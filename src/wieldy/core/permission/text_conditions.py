@@ -8,7 +8,9 @@ from .conditions import Match
 from .path_match import PathPattern
 from .url_match import (
     UrlPattern,
+    address_urls,
     file_paths,
+    is_address_pattern,
     is_url_pattern,
     looks_like_url,
     names_host,
@@ -51,15 +53,23 @@ def _unless_number(match: Match) -> Match:
     return matches
 
 
+def _names_address(text: str, hosts: UrlPattern) -> bool:
+    """Whether a text without a scheme begins with an address that is meant, however written."""
+    return any(hosts.holds(url, True) for url in address_urls(text))
+
+
 def _glob_matcher(pattern: str) -> Match:
     """A pattern for the whole text; one that restricts also means the host of a URL."""
     match = re.compile(fnmatch.translate(pattern)).match
     host = UrlPattern(f"*://{pattern}", bare=False)
+    by_address = is_address_pattern(pattern)
 
     def matches(value: Any, restricts: bool) -> bool:
         text = value if type(value) is str else _text_of(value)
         if text is None or match(text):
             return text is not None
+        if restricts and by_address and _names_address(text, host):
+            return True
         # Most texts are not URLs, and need no further comparison.
         if not restricts or not (":" in text or "/" in text or "\\" in text):
             return False
@@ -97,12 +107,14 @@ def _path_matcher(pattern: str) -> Match:
     wanted = PathPattern(pattern)
     opaque = _OPAQUE.match(pattern) is not None
     hosts = UrlPattern(f"*://{pattern}", bare=False) if pattern[:1] not in "/~." else None
+    by_address = hosts is not None and is_address_pattern(pattern)
 
     def restricts_path(text: str) -> bool:
         return (
             any(wanted.holds(each, True) for each in (plain_texts(text) if opaque else [text]))
             or any(wanted.holds(path, True) for path in file_paths(text))
             or (hosts is not None and names_host(text) and hosts.holds(text, True))
+            or (hosts is not None and by_address and _names_address(text, hosts))
         )
 
     def matches(value: Any, restricts: bool) -> bool:

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic_core import Url
 
-from wieldy.core.network.addresses import embedded_addresses
+from wieldy.core.network.addresses import embedded_addresses, read_spellings
 
 from .path_match import PathPattern, StepPattern, path_spellings, resolve_steps, unescape_pattern
 
@@ -40,6 +40,10 @@ _ROOTED = re.compile(_SCHEME.pattern + "/")
 _ESCAPED_DOT = re.compile("%2e", re.I)
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_HOST = 253
+# A pattern for addresses, as far as that can be seen from its beginning.
+_ADDRESS_PATTERN = re.compile(
+    r"\[?(?:[1-9][0-9]{0,2}\.|(?:[0-9*?]+\.){3}|[0-9a-f*?]*:)[0-9a-f.:*?]*\]?(?::[0-9*]+)?", re.I
+)
 _MOST_WRAPPINGS = 4
 
 
@@ -167,6 +171,7 @@ class UrlPattern:
                 yield f"{usual}:{text}"
             elif self._bare and not self._host.wild and _ROOTED.match(text) is None:
                 yield f"{usual}://{text}"
+                yield from address_urls(text, usual)
 
 
 class _HostPattern:
@@ -248,6 +253,21 @@ def names_host(text: str) -> bool:
     """Whether a text clearly begins with a host or a scheme."""
     slashes = "/" in text or "\\" in text
     return looks_like_url(text) or (slashes and next(unwrapped(text)).startswith("//"))
+
+
+def is_address_pattern(pattern: str) -> bool:
+    """Whether a pattern may be for the addresses of hosts."""
+    return _ADDRESS_PATTERN.fullmatch(pattern.partition("/")[0]) is not None
+
+
+def address_urls(text: str, scheme: str = "http") -> Iterator[str]:
+    """The URLs that a text without a scheme may mean, if it begins with an address."""
+    host, slash, rest = next(unwrapped(text)).partition("/")
+    named = _AUTHORITY.fullmatch(host)
+    for each in dict.fromkeys((host, host if named is None else named["host"])):
+        for address in read_spellings(each):
+            shown = address if address.version == 4 else f"[{address}]"
+            yield f"{scheme}://{shown}{slash}{rest}"
 
 
 def file_paths(text: str) -> Iterator[str]:
