@@ -161,14 +161,16 @@ class Rule:
             own = names.own.get(name, name)
             value = values.get(own)
             if len(path) == 1 and type(value) in PLAIN and own in values:
-                # A plain value can be read in one way only.
-                held = [reading_matches(match, value, restricts)]
-            else:
-                found = names.readings(values, path)
-                held = [reading_matches(match, each, restricts) for each in found]
-                if not held and restricts and self._names_one and not names.may_have(path):
-                    # A condition on an argument that the tool does not have can't be compared.
+                # A plain value can be read in one way only. What can't be compared restricts.
+                met = reading_matches(match, value, restricts)
+                if met or (met is None and restricts):
                     continue
+                return False
+            found = names.readings(values, path)
+            held = [reading_matches(match, each, restricts) for each in found]
+            if not held and restricts and self._names_one and not names.may_have(path):
+                # A condition on an argument that the tool does not have can't be compared.
+                continue
             if not readings_match(held, restricts):
                 return False
         return True

@@ -23,10 +23,10 @@ _OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 def compile_text_matcher(matcher: str | re.Pattern[str]) -> Match:
     """A function of a reading and of whether the rule restricts."""
     if isinstance(matcher, re.Pattern):
-        return _unless_number(_expression_matcher(matcher))
+        return _expression_matcher(matcher)
     if is_url_pattern(matcher):
-        return _unless_number(_url_matcher(matcher))
-    return _unless_number(_path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher))
+        return _url_matcher(matcher)
+    return _path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher)
 
 
 def _text_of(value: Any) -> str | None:
@@ -35,22 +35,12 @@ def _text_of(value: Any) -> str | None:
         return value
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", "replace")
-    return None if _has_no_text(value) else str(value)
+    return None if value is None or isinstance(value, int | float) else str(value)
 
 
-def _has_no_text(value: Any) -> bool:
-    return value is None or isinstance(value, int | float)
-
-
-def _unless_number(match: Match) -> Match:
-    """The same match for texts; a number or a truth value can't be compared with a text."""
-
-    def matches(value: Any, restricts: bool) -> bool | None:
-        if value is not None and _has_no_text(value):
-            return None
-        return match(value, restricts)
-
-    return matches
+def _without_text(value: Any) -> bool | None:
+    """Whether a value that has no text matches: nothing does not, a number can't be compared."""
+    return False if value is None else None
 
 
 def _names_address(text: str, hosts: UrlPattern) -> bool:
@@ -64,10 +54,12 @@ def _glob_matcher(pattern: str) -> Match:
     host = UrlPattern(f"*://{pattern}", bare=False)
     by_address = is_address_pattern(pattern)
 
-    def matches(value: Any, restricts: bool) -> bool:
+    def matches(value: Any, restricts: bool) -> bool | None:
         text = value if type(value) is str else _text_of(value)
-        if text is None or match(text):
-            return text is not None
+        if text is None:
+            return _without_text(value)
+        if match(text):
+            return True
         if restricts and by_address and _names_address(text, host):
             return True
         # Most texts are not URLs, and need no further comparison.
@@ -83,10 +75,12 @@ def _glob_matcher(pattern: str) -> Match:
 def _expression_matcher(expression: re.Pattern[str]) -> Match:
     """A rule that restricts looks for the expression anywhere; one that allows wants all of it."""
 
-    def matches(value: Any, restricts: bool) -> bool:
+    def matches(value: Any, restricts: bool) -> bool | None:
         text = _text_of(value)
-        if text is None or not restricts:
-            return text is not None and expression.fullmatch(text) is not None
+        if text is None:
+            return _without_text(value)
+        if not restricts:
+            return expression.fullmatch(text) is not None
         return any(expression.search(each) for each in plain_texts(text))
 
     return matches
@@ -95,9 +89,9 @@ def _expression_matcher(expression: re.Pattern[str]) -> Match:
 def _url_matcher(pattern: str) -> Match:
     wanted = UrlPattern(pattern)
 
-    def matches(value: Any, restricts: bool) -> bool:
+    def matches(value: Any, restricts: bool) -> bool | None:
         text = _text_of(value)
-        return text is not None and wanted.holds(text, restricts)
+        return _without_text(value) if text is None else wanted.holds(text, restricts)
 
     return matches
 
@@ -117,10 +111,12 @@ def _path_matcher(pattern: str) -> Match:
             or (hosts is not None and by_address and _names_address(text, hosts))
         )
 
-    def matches(value: Any, restricts: bool) -> bool:
+    def matches(value: Any, restricts: bool) -> bool | None:
         text = _text_of(value)
-        if text is None or restricts:
-            return text is not None and restricts_path(text)
+        if text is None:
+            return _without_text(value)
+        if restricts:
+            return restricts_path(text)
         # A pattern for paths must not allow a URL that looks like a path.
         return wanted.holds(text, False) and (opaque or not looks_like_url(text))
 
