@@ -92,6 +92,22 @@ async def test_a_folder_that_was_too_large_before_may_become_smaller(
     assert outcome.ok != ends, outcome
 
 
+async def test_a_deep_folder_hides_nothing_and_opens_no_door(code_box: CodeBox) -> None:
+    enter = "for n in range(300): os.chdir('d')\n"
+    make = enter.replace("os.chdir", "os.mkdir('d'); os.chdir")
+
+    assert (await code_box.python(FILES + make + "write('x', 1_000)", disk="20MB")).ok
+    assert is_full(await code_box.python(FILES + enter + "write('y', 19_500_000)", disk="20MB"))
+    # It was too full before, and so it may not take more than that.
+    assert is_full(
+        await code_box.shell(
+            "rm -rf d; for n in 1 2 3; do head -c 19000000 /dev/zero > $n; done", disk="20MB"
+        )
+    )
+    assert (await code_box.shell("rm -rf *; echo done", disk="20MB")).text == "done\n"
+    assert (await code_box.python(FILES + "write('x', 15_000_000)", disk="20MB")).ok
+
+
 async def test_a_file_of_many_names_counts_once(code_box: CodeBox) -> None:
     fill(code_box.folder, 15_000_000)
     for number in range(20):

@@ -11,11 +11,10 @@ from contextlib import suppress
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # An entry takes room even where it is empty.
 _ENTRY_BYTES = 4096
+# How many folders one walk has open.
+_MOST_OPEN = 100
+# So deep a folder changes its owner with what is in it.
 _DEEPEST = 100
-
-
-class TooDeep(Exception):
-    """Folders are nested deeper than anybody needs."""
 
 
 def measure_folder(path: str, most: int, backwards: bool = False) -> int:
@@ -25,40 +24,84 @@ def measure_folder(path: str, most: int, backwards: bool = False) -> int:
     """
     folder = os.open(path, _FOLDER)
     try:
-        return _Walk(most, backwards).measure(folder, 0)
+        return _Walk(folder, most, backwards).measure()
     finally:
         os.close(folder)
 
 
-class _Walk:
-    """One walk through a folder."""
+class _Level:
+    """A folder on the way of a walk, and the names in it that are still to be looked at."""
 
-    def __init__(self, most: int, backwards: bool) -> None:
+    __slots__ = ("handle", "identity", "names")
+
+    def __init__(self, handle: int, found: os.stat_result, names: list[str]) -> None:
+        self.handle: int | None = handle
+        self.identity = (found.st_dev, found.st_ino)
+        self.names = names
+
+
+class _Walk:
+    """One walk through a folder, to any depth with a limited number of open folders."""
+
+    def __init__(self, top: int, most: int, backwards: bool) -> None:
         self._most = most
         self._backwards = backwards
         self._seen: set[tuple[int, int]] = set()
         self._total = 0
+        self._levels: list[_Level] = []
+        self._enter(os.dup(top))
 
-    def measure(self, folder: int, depth: int) -> int:
-        """What the walk has found so far, with what is in this folder."""
-        if depth > _DEEPEST:
-            raise TooDeep
-        for name in sorted(_list_names(folder), reverse=self._backwards):
-            with suppress(OSError):
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if (found.st_dev, found.st_ino) in self._seen:
-                    continue
-                self._seen.add((found.st_dev, found.st_ino))
-                self._total += max(found.st_blocks * 512, _ENTRY_BYTES)
-                if stat.S_ISDIR(found.st_mode):
-                    inner = open_inner(folder, name)
-                    try:
-                        self.measure(inner, depth + 1)
-                    finally:
-                        os.close(inner)
-            if self._total > self._most:
-                break
+    def measure(self) -> int:
+        """What there is, or more than `most`."""
+        try:
+            while self._levels and self._total <= self._most:
+                level = self._levels[-1]
+                if not level.names:
+                    self._leave()
+                elif level.handle is not None:
+                    with suppress(OSError):
+                        self._look_at(level.handle, level.names.pop())
+        except OSError:
+            # Nobody but the program moves such deep folders about, and it may hide something there.
+            return self._most + 1
+        finally:
+            for level in self._levels:
+                self._close(level)
         return self._total
+
+    def _look_at(self, folder: int, name: str) -> None:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        identity = (found.st_dev, found.st_ino)
+        if identity not in self._seen:
+            self._seen.add(identity)
+            self._total += max(found.st_blocks * 512, _ENTRY_BYTES)
+            if stat.S_ISDIR(found.st_mode):
+                self._enter(open_inner(folder, name))
+
+    def _enter(self, handle: int) -> None:
+        names = sorted(_list_names(handle), reverse=not self._backwards)
+        self._levels.append(_Level(handle, os.fstat(handle), names))
+        if len(self._levels) > _MOST_OPEN:
+            self._close(self._levels[-1 - _MOST_OPEN])
+
+    def _leave(self) -> None:
+        """Go on in the folder above, which is opened again if it was closed meanwhile."""
+        left = self._levels.pop()
+        try:
+            above = self._levels[-1] if self._levels else None
+            if above is not None and above.handle is None and left.handle is not None:
+                above.handle = open_inner(left.handle, "..")
+                found = os.fstat(above.handle)
+                if above.identity != (found.st_dev, found.st_ino):
+                    raise FileNotFoundError
+        finally:
+            self._close(left)
+
+    @staticmethod
+    def _close(level: _Level) -> None:
+        if level.handle is not None:
+            os.close(level.handle)
+            level.handle = None
 
 
 def open_inner(folder: int, name: str) -> int:

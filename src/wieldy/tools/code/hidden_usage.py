@@ -32,27 +32,51 @@ _PIPE_BYTES = 65_536
 _BYTES_FOR_ONE, _BYTES_FOR_LONE = 2, 1024
 _TCP_LIMITS = {"tx": "/proc/sys/net/ipv4/tcp_wmem", "rx": "/proc/sys/net/ipv4/tcp_rmem"}
 _LARGEST_BUFFER = 1 << 23
+# What the system keeps for each part of the memory that a process has mapped.
+_MAP_BYTES = 256
 # Memory without a file that processes share, and files that are only memory.
 _SHARED = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) ...s ([0-9a-f]+) (\S+) (\d+) +/(?:dev/zero|memfd:|SYSV).*$",
+    rb"^0*([0-9a-f]+)-0*([0-9a-f]+) ...s ([0-9a-f]+) \S+ (\d+) +/(?:dev/zero|memfd:|SYSV).*$",
     re.MULTILINE,
 )
 _SENT = re.compile(rb"^scm_fds:\s*[1-9]", re.MULTILINE)
 
 
 class HiddenUsage(NamedTuple):
-    """Bytes on the disk of files without a name, bytes in sockets, and bytes of shared memory."""
+    """Bytes that nobody is seen to hold.
+
+    Attributes:
+        files: Those on the disk of files without a name.
+        sockets: Those in sockets and pipes.
+        shared: Those of shared memory.
+        tables: Those in which the system notes what is mapped.
+    """
 
     files: int = 0
     sockets: int = 0
     shared: int = 0
+    tables: int = 0
 
 
 class _Maps(NamedTuple):
-    """What a process has mapped: files without a name by inode, and shared memory by its place."""
+    """What a process has mapped: files without a name, and shared memory, both by their inode.
+
+    `number` says how many maps it has.
+    """
 
     files: dict[int, int]
-    shared: dict[tuple[bytes, bytes], int]
+    shared: dict[bytes, int]
+    number: int
+
+
+_NO_MAPS = _Maps({}, {}, 0)
+
+
+class _Mapped(NamedTuple):
+    """The size of a file that is mapped, and what it takes on its disk."""
+
+    size: int
+    on_disk: int
 
 
 class HiddenWatch:
@@ -71,6 +95,8 @@ class HiddenWatch:
         self._gone = re.compile(os.fsencode(line), re.MULTILINE)
         # Of each process when it was last looked at, and the files that it has mapped.
         self._mapped: dict[int, tuple[float, _Maps]] = {}
+        # The most that was seen of each piece of shared memory which is still mapped.
+        self._shared: dict[bytes, int] = {}
         self._on_the_way_since: float | None = None
 
     def look(self, found: Iterable[int], inside: int | None = None) -> HiddenUsage:
@@ -91,11 +117,14 @@ class HiddenWatch:
         size = sum({**maps.files, **files}.values())
         if self._hides_handles(sockets.values()):
             size = self._most_disk + 1
-        buffers = max(0, len(sockets) - _FREE_SOCKETS) * _SOCKET_BYTES
+        count = len(sockets)
+        if inside is not None:
+            count = _count_sockets(inside, set(sockets))
+        buffers = max(0, count - _FREE_SOCKETS) * _SOCKET_BYTES
         buffers += max(0, len(pipes) - _FREE_SOCKETS) * _PIPE_BYTES
         if inside is not None:
             buffers += _measure_connections(inside)
-        return HiddenUsage(size, buffers, sum(maps.shared.values()))
+        return HiddenUsage(size, buffers, sum(maps.shared.values()), maps.number * _MAP_BYTES)
 
     def _look_at_maps(self, processes: dict[int, str]) -> _Maps:
         """The files without a name and the shared memory that are mapped.
@@ -103,7 +132,7 @@ class HiddenWatch:
         A process can have so many maps that reading them takes long. So each look reads those
         of some processes, and knows the others from before.
         """
-        known = {pid: self._mapped.get(pid, (0.0, _Maps({}, {}))) for pid in processes}
+        known = {pid: self._mapped.get(pid, (0.0, _NO_MAPS)) for pid in processes}
         began = time.monotonic()
         for pid in sorted(known, key=lambda pid: known[pid][0]):
             now = time.monotonic()
@@ -112,38 +141,34 @@ class HiddenWatch:
             known[pid] = (now, self._read_maps(processes[pid]))
         self._mapped = known
         files: dict[int, int] = {}
-        shared: dict[tuple[bytes, bytes], int] = {}
+        shared: dict[bytes, int] = {}
         for _, maps in known.values():
             files |= maps.files
-            for place, size in maps.shared.items():
-                shared[place] = max(size, shared.get(place, 0))
-        return _Maps(files, shared)
+            for inode, size in maps.shared.items():
+                # All of it stays in memory as long as some of it is mapped.
+                shared[inode] = max(size, shared.get(inode, 0), self._shared.get(inode, 0))
+        self._shared = shared
+        return _Maps(files, shared, sum(maps.number for _, maps in known.values()))
 
     def _read_maps(self, place: str) -> _Maps:
         try:
             with open(f"{place}/maps", "rb") as maps:
                 text = maps.read()
         except OSError:
-            return _Maps({}, {})
+            return _NO_MAPS
         sizes: dict[int, int] = {}
         for start, end, inode in self._gone.findall(text):
             if int(inode) not in sizes:
-                sizes[int(inode)] = self._measure(
-                    f"{place}/map_files/{start.decode()}-{end.decode()}"
-                )
-        shared: dict[tuple[bytes, bytes], int] = {}
-        for start, end, offset, device, inode in _SHARED.findall(text):
+                held = _find_mapped(place, start, end)
+                assumed = self._most_disk // _ASSUMED_SHARE
+                sizes[int(inode)] = assumed if held is None else held.on_disk
+        shared: dict[bytes, int] = {}
+        for start, end, offset, inode in _SHARED.findall(text):
             size = int(offset, 16) + int(end, 16) - int(start, 16)
-            shared[device, inode] = max(size, shared.get((device, inode), 0))
-        return _Maps(sizes, shared)
-
-    def _measure(self, path: str) -> int:
-        try:
-            return os.stat(path).st_blocks * 512
-        except PermissionError:
-            return self._most_disk // _ASSUMED_SHARE
-        except OSError:
-            return 0  # It is not mapped any more.
+            if size > shared.get(inode, -1):
+                held = _find_mapped(place, start, end)
+                shared[inode] = size if held is None else max(size, held.size)
+        return _Maps(sizes, shared, text.count(b"\n"))
 
     def _hides_handles(self, sockets: Iterable[str]) -> bool:
         """Whether handles have been on their way all the time, where nobody can look at them."""
@@ -157,6 +182,30 @@ class HiddenWatch:
 
 def _is_nameless(held: os.stat_result) -> bool:
     return stat.S_ISREG(held.st_mode) and not held.st_nlink
+
+
+def _find_mapped(place: str, start: bytes, end: bytes) -> _Mapped | None:
+    """The file that a process has mapped at an address; None where only root could see it."""
+    try:
+        found = os.stat(f"{place}/map_files/{start.decode()}-{end.decode()}")
+    except PermissionError:
+        return None
+    except OSError:
+        return _Mapped(0, 0)  # It is not mapped any more.
+    return _Mapped(found.st_size, found.st_blocks * 512)
+
+
+def _count_sockets(pid: int, held: set[int]) -> int:
+    """How many sockets there are in the network of a process, also those that nobody has open.
+
+    A connection that nobody has accepted keeps what was sent through it.
+    """
+    try:
+        with open(f"/proc/{pid}/net/unix", "rb") as table:
+            inodes = [int(line.split()[6]) for line in table.readlines()[1:]]
+    except OSError:
+        return len(held)
+    return len(held | set(inodes) - {0}) + inodes.count(0)
 
 
 def _open_handles(place: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -75,6 +75,7 @@ class ProgramKeeper:
         reason, peak = None, 0
         try:
             watch.group = self._group(pid)
+            watch.begin()
             os.close(begin)
             reason = self._watch(pid, watch, said)
         finally:

@@ -45,7 +45,7 @@ class SandboxLimits:
             "processes": f"it had more than {self.processes} processes at the same time",
             "cpu": f"it used more than {self.cpu:g} s of processor time",
             "disk": f"its files took more disk than {self.disk:,} bytes (a folder that had more "
-            "before may only become smaller), or lay too deep in folders",
+            "before may only become smaller)",
             "output": f"it printed more than {self.output:,} bytes",
         }.get(reason, reason)
 

@@ -16,11 +16,11 @@ from wieldy.execution.process_tree import (
     read_process,
 )
 
-from .folder_usage import TooDeep, measure_folder
+from .folder_watch import FolderWatch
 from .hidden_usage import HiddenUsage, HiddenWatch
 from .memory_group import MemoryGroup
 
-# Looking at the disk and at open files may take this share of the time.
+# Looking at open files and maps may take this share of the time.
 _LOOK_SHARE = 0.1
 _LOOK_SECONDS = 0.1
 _INODE_BYTES = 1024
@@ -45,11 +45,8 @@ class UsageWatch:
     def __init__(self, root: int, limits: dict[str, Any], folder: str | None, wrappers: int):
         self._root = root
         self._limits = limits
-        self._folder = folder
         self._wrappers = wrappers
-        self._started = time.monotonic()
         self._next_look = 0.0
-        self._disk = 0
         self._hidden = HiddenUsage()
         self._peak = 0
         self.cpu_ms = 0.0
@@ -57,19 +54,21 @@ class UsageWatch:
         self.inside: int | None = None
         # Where the system holds the memory of the program.
         self.group: MemoryGroup | None = None
-        # A folder that is full already may be emptied, and not filled further.
-        self._disk_before = self._measure_disk(1 << 62)
-        self._watch = HiddenWatch(folder, self._most_disk)
+        # None if the program can write to no folder.
+        self._disk = None if folder is None else FolderWatch(folder, limits["disk"])
+        self._watch = HiddenWatch(folder, limits["disk"] if self._disk is None else self._disk.most)
+        self._started = time.monotonic()
 
     @property
     def peak(self) -> int:
         """The most memory that was held."""
         return self._peak if self.group is None else self.group.peak
 
-    @property
-    def _most_disk(self) -> int:
-        most: int = self._limits["disk"]
-        return max(most, self._disk_before)
+    def begin(self) -> None:
+        """The program begins now; no process is forked any more."""
+        self._started = time.monotonic()
+        if self._disk is not None:
+            self._disk.begin()
 
     def find_excess(self) -> str | None:
         """The limit that is exceeded, by its name, or None."""
@@ -84,23 +83,24 @@ class UsageWatch:
         self._look_again(found)
         if self._exceeds_memory(found, files):
             return "memory"
-        return "disk" if self._exceeds_disk(self._hidden.files, files) else None
+        return "disk" if self._exceeds_disk(files) else None
 
     def find_excess_at_end(self) -> str | None:
         """The limit that is found to be exceeded when all processes are gone, or None."""
         if self.group is not None and self.group.is_exceeded():
             return "memory"
-        self._disk = self._measure_disk(self._most_disk)
-        return "disk" if self._exceeds_disk(0, 0) else None
+        if self._disk is None:
+            return None
+        return "disk" if self._disk.measure_rest() > self._disk.most else None
 
-    def _exceeds_disk(self, hidden: int, files: int) -> bool:
-        if self._folder is None:
+    def _exceeds_disk(self, files: int) -> bool:
+        if self._disk is None:
             return False
-        kept = self._disk + hidden
-        if self._disk_before > self._limits["disk"]:
+        kept = self._disk.size + self._hidden.files
+        if self._disk.before > self._limits["disk"]:
             # It may only become smaller. Files in memory have a limit of their own.
-            return kept > self._disk_before
-        return kept + files > self._most_disk
+            files = 0
+        return kept + files > self._disk.most
 
     def _exceeds_memory(self, found: dict[int, ProcessFacts], files: int) -> bool:
         if self.group is not None:
@@ -121,7 +121,7 @@ class UsageWatch:
         seen = [_read_memory(pid) for pid in found]
         # What was shared a moment ago has not been looked for yet.
         shared = max(hidden.shared + files, *(each.shared for each in seen), 0)
-        others = shared + hidden.sockets
+        others = shared + hidden.sockets + hidden.tables
         held = sum(each.own for each in seen) + others
         if held > self._limits["memory"]:
             held = sum(map(_proportional_size, found)) + others
@@ -144,26 +144,14 @@ class UsageWatch:
         return size
 
     def _look_again(self, found: Iterable[int]) -> None:
-        """Measure what takes long to measure, unless that was done a moment ago."""
+        """Look for what hides, which takes long, unless that was done a moment ago."""
         began = time.monotonic()
-        if began < self._next_look:
+        hurries = self._disk is not None and self._disk.hurry()
+        if began < self._next_look and not hurries:
             return
-        self._disk = self._measure_disk(self._most_disk)
         self._hidden = self._watch.look(found, self.inside)
         took = time.monotonic() - began
         self._next_look = began + max(_LOOK_SECONDS, took / _LOOK_SHARE)
-
-    def _measure_disk(self, most: int) -> int:
-        if self._folder is None:
-            return 0
-        try:
-            # What is moved about meanwhile may be missed by one walk, and by another one less.
-            sizes = (measure_folder(self._folder, most, back) for back in (False, True))
-            return max(sizes)
-        except TooDeep:
-            return most + 1
-        except OSError:
-            return 0
 
 
 class _Memory(NamedTuple):

@@ -91,6 +91,7 @@ class _ProcessGroup:
         self.pid = os.getpid()
         self.home = LoopThread("wieldy-documents")
         self._turns = {True: asyncio.Semaphore(_AT_ONCE), False: asyncio.Semaphore(_AT_ONCE)}
+        # Also those that are killed and not gone yet.
         self._readers: set[_Reader] = set()
         self._idle: list[_Reader] = []
 
@@ -110,7 +111,7 @@ class _ProcessGroup:
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
-        for reader in list(self._readers):
+        for reader in self._readers:
             self._drop(reader)
             await reader.process.wait()
 
@@ -121,6 +122,7 @@ class _ProcessGroup:
                 return reader
             self._drop(reader)
         reader = await _Reader.start()
+        self._readers = {each for each in self._readers if each.process.returncode is None}
         self._readers.add(reader)
         return reader
 
@@ -136,7 +138,6 @@ class _ProcessGroup:
             self._drop(reader)
 
     def _drop(self, reader: "_Reader") -> None:
-        self._readers.discard(reader)
         if reader in self._idle:
             self._idle.remove(reader)
         reader.kill()
