@@ -55,7 +55,7 @@ async def run_in_workspace(
         raise
     finally:
         # A file may have come while the program ran, which could then read it.
-        if not folder.untrusted and await asyncio.to_thread(workspace.shows_untrusted):
+        if not folder.untrusted and await asyncio.to_thread(workspace.shows_untrusted, folder):
             context.mark_untrusted()
     unkept = await asyncio.to_thread(workspace.keep_changes, folder)
     _report_end(sandbox, end, context)

@@ -27,12 +27,13 @@ class OpenFolder(NamedTuple):
     """A folder of the host for one call.
 
     `writable` says whether the code may write there, and `untrusted` whether something in it
-    comes from outside.
+    comes from outside. `entrances` tells when each folder for files from outside was changed.
     """
 
     path: str
     writable: bool
     untrusted: bool = False
+    entrances: tuple[tuple[int, int] | None, ...] = ()
 
 
 class Workspace(Protocol):
@@ -44,8 +45,8 @@ class Workspace(Protocol):
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Keep what a call has changed; what could not be kept, in words."""
 
-    def shows_untrusted(self) -> bool:
-        """Whether something in the folder comes from outside now."""
+    def shows_untrusted(self, folder: OpenFolder) -> bool:
+        """Whether something in the folder comes from outside, or did since it was opened."""
 
     def close(self) -> None:
         """Remove what is not kept."""
@@ -68,7 +69,7 @@ class SessionWorkspace:
         """Nothing is to be done: the folder stays."""
         return []
 
-    def shows_untrusted(self) -> bool:
+    def shows_untrusted(self, folder: OpenFolder) -> bool:
         """Nobody but code writes here."""
         return False
 
@@ -88,18 +89,33 @@ class DiskWorkspace:
     def open_folder(self, scope: Scope) -> OpenFolder:
         """The folder, whoever asks."""
         os.makedirs(self._path, exist_ok=True)
-        return OpenFolder(self._path, self._writable, self.shows_untrusted())
+        untrusted = self._service.shows_untrusted(WORKSPACE)
+        return OpenFolder(self._path, self._writable, untrusted, self._look_at_entrances())
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Nothing is to be done: the code wrote to the folder itself."""
         return []
 
-    def shows_untrusted(self) -> bool:
-        """Whether there is a file from outside."""
-        return self._service.shows_untrusted(WORKSPACE)
+    def shows_untrusted(self, folder: OpenFolder) -> bool:
+        """Whether there is a file from outside, or was one that the code has moved away."""
+        changed = self._look_at_entrances() != folder.entrances
+        return changed or self._service.shows_untrusted(WORKSPACE)
 
     def close(self) -> None:
         """Nothing is removed: the files belong to the service."""
+
+    def _look_at_entrances(self) -> tuple[tuple[int, int] | None, ...]:
+        """Which folders for files from outside there are, and when something came or went."""
+        found: list[tuple[int, int] | None] = []
+        for place in self._service.outside_folders(WORKSPACE):
+            path = os.path.join(self._path, *split_path(place)[1:])
+            try:
+                seen = os.lstat(path)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((seen.st_ino, seen.st_mtime_ns))
+        return tuple(found)
 
 
 class CopiedWorkspace:
@@ -131,7 +147,8 @@ class CopiedWorkspace:
                 if self._known.get(names) != _hash_content(content):
                     files.write(names, content)
                     self._known[names] = _hash_content(content)
-            return OpenFolder(path, self._writable, self.shows_untrusted())
+            untrusted = self._service.shows_untrusted(WORKSPACE)
+            return OpenFolder(path, self._writable, untrusted)
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Write to the service what the code wrote, and delete what it deleted."""
@@ -156,8 +173,8 @@ class CopiedWorkspace:
             more = len(notes) - _MOST_NOTES
             return notes if more <= 0 else [*notes[:_MOST_NOTES], f"Not kept: {more} more files"]
 
-    def shows_untrusted(self) -> bool:
-        """Whether there is a file from outside."""
+    def shows_untrusted(self, folder: OpenFolder) -> bool:
+        """Whether there is a file from outside. The copy gets none that comes meanwhile."""
         return self._service.shows_untrusted(WORKSPACE)
 
     def close(self) -> None:

@@ -56,6 +56,10 @@ class FileService:
             map(self._has_files, self._grants.untrusted_below(path))
         )
 
+    def outside_folders(self, path: str) -> list[str]:
+        """The folders below a path whose files come from outside."""
+        return self._grants.untrusted_below(path)
+
     def covers_untrusted(self, place: str) -> bool:
         """Whether a path of this machine is in a folder from outside, or has one below it."""
         if not isinstance(self._files, DiskFiles):
