@@ -100,8 +100,18 @@ def measure_tree(root: int) -> ProcessFacts | None:
 def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
     """Kill all descendants of a process except the spared; returns whether there were any.
 
-    Every process is stopped before any is killed. A stopped process can't start another, so
-    the search ends even if the processes multiply.
+    Every process is stopped before any is killed.
+    """
+    stopped = stop_descendants(root, spared)
+    for pid in stopped:
+        send_signal(pid, signal.SIGKILL)
+    return bool(stopped)
+
+
+def stop_descendants(root: int, spared: Iterable[int] = ()) -> set[int]:
+    """Stop all descendants of a process except the spared.
+
+    A stopped process can't start another, so the search ends even if the processes multiply.
     """
     kept = frozenset(spared)
     stopped: set[int] = set()
@@ -113,9 +123,7 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
         for pid in new:
             send_signal(pid, signal.SIGSTOP)
         stopped |= new
-    for pid in stopped:
-        send_signal(pid, signal.SIGKILL)
-    return bool(stopped)
+    return stopped
 
 
 def kill_marked(mark: bytes) -> None:

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from tests.tools.code.conftest import CodeBox
-from wieldy import Outcome, Status
+from wieldy import Outcome, Status, Text
 
 FILES = "import os\ndef write(name, size):\n    with open(name, 'wb') as f: f.write(b'x' * size)\n"
 
@@ -106,6 +106,32 @@ async def test_a_deep_folder_hides_nothing_and_opens_no_door(code_box: CodeBox) 
     )
     assert (await code_box.shell("rm -rf *; echo done", disk="20MB")).text == "done\n"
     assert (await code_box.python(FILES + "write('x', 15_000_000)", disk="20MB")).ok
+
+
+async def test_many_files_that_take_long_to_measure_are_no_cover(code_box: CodeBox) -> None:
+    code = """
+        import time
+        for n in range(8_000): open(f"small-{n}", "w").close()
+        # Long enough for a look, after which there is none for some time.
+        time.sleep(1)
+        for n in range(10): write(f"large-{n}", 45_000_000)
+        time.sleep(1000)
+    """
+
+    assert is_full(await code_box.python(FILES + dedent(code), disk="50MB"))
+    assert sum(each.stat().st_size for each in code_box.folder.glob("large-*")) < 300_000_000
+
+
+async def test_a_program_goes_on_if_others_fill_the_disk(code_box: CodeBox, tmp_path: Path) -> None:
+    box = code_box.make(disk="4MB")
+    written: int | None = None
+    async for item in box.stream("run_shell", {"command": "echo ready; sleep 2; echo done"}):
+        if isinstance(item, Outcome):
+            assert item.text == "ready\ndone\n"
+        elif isinstance(item, Text) and "ready" in item.text:
+            written = (tmp_path / "others").write_bytes(b"x" * 50_000_000)
+
+    assert written is not None
 
 
 async def test_a_file_of_many_names_counts_once(code_box: CodeBox) -> None:

@@ -14,6 +14,10 @@ from .folder_usage import measure_folder
 # How often a folder is measured, unless that takes more than this share of the time.
 _LOOK_SECONDS = 0.1
 _LOOK_SHARE = 0.1
+# The share of the limit that may be written beyond it before the program is stopped for a look.
+_SPARE_SHARE = 0.25
+# After an alarm that was for others, there is none for this many times as long as it took.
+_QUIET_TIMES = 3
 _NO_LIMIT = 1 << 62
 
 
@@ -31,24 +35,28 @@ class FolderWatch:
         self.most = _NO_LIMIT
         self.size = self.before = self._measure(backwards=False)
         self.most = max(limit, self.before)
-        self._due = threading.Event()
-        self._next_look = 0.0
+        self._spare = int(limit * _SPARE_SHARE)
+        self._quiet_until = 0.0
 
     def begin(self) -> None:
         """Measure from now on, until this process ends."""
         threading.Thread(target=self._measure_on, daemon=True).start()
 
-    def hurry(self) -> bool:
-        """Measure now if so much was written to the disk that the limit may be exceeded."""
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether so much was written to the disk meanwhile that the limit may be exceeded."""
         written = self._free - self._free_bytes()
-        if written <= self.most - self.size or time.monotonic() < self._next_look:
-            return False
-        self._due.set()
-        return True
+        room = self.most - self.size + self._spare
+        return written > room and time.monotonic() >= self._quiet_until
 
-    def measure_rest(self) -> int:
-        """The size when nothing writes there any more."""
+    def measure_still(self) -> int:
+        """The size while nothing writes there."""
+        began, free, before = time.monotonic(), self._free_bytes(), self.size
         self.size = self._measure(backwards=False)
+        self._free = free
+        if self.size - before < self._spare:
+            now = time.monotonic()
+            self._quiet_until = now + (now - began) * _QUIET_TIMES
         return self.size
 
     def _measure_on(self) -> None:
@@ -58,10 +66,7 @@ class FolderWatch:
             self.size = max(self._measure(backwards) for backwards in (False, True))
             self._free = free
             took = time.monotonic() - began
-            # Others may write to the same disk all the time.
-            self._next_look = time.monotonic() + took
-            self._due.wait(max(_LOOK_SECONDS, took / _LOOK_SHARE))
-            self._due.clear()
+            time.sleep(max(_LOOK_SECONDS, took / _LOOK_SHARE))
 
     def _measure(self, backwards: bool) -> int:
         try:

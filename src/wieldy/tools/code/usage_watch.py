@@ -5,6 +5,7 @@ this.
 """
 
 import os
+import signal
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from wieldy.execution.process_tree import (
     find_descendants,
     find_thread,
     read_process,
+    send_signal,
+    stop_descendants,
 )
 
 from .folder_watch import FolderWatch
@@ -83,6 +86,8 @@ class UsageWatch:
         self._look_again(found)
         if self._exceeds_memory(found, files):
             return "memory"
+        if self._disk is not None and self._disk.is_in_doubt:
+            return "disk" if self._exceeds_disk_now(self._disk, files) else None
         return "disk" if self._exceeds_disk(files) else None
 
     def find_excess_at_end(self) -> str | None:
@@ -91,7 +96,7 @@ class UsageWatch:
             return "memory"
         if self._disk is None:
             return None
-        return "disk" if self._disk.measure_rest() > self._disk.most else None
+        return "disk" if self._disk.measure_still() > self._disk.most else None
 
     def _exceeds_disk(self, files: int) -> bool:
         if self._disk is None:
@@ -101,6 +106,16 @@ class UsageWatch:
             # It may only become smaller. Files in memory have a limit of their own.
             files = 0
         return kept + files > self._disk.most
+
+    def _exceeds_disk_now(self, disk: FolderWatch, files: int) -> bool:
+        """Measure the disk while the program is stopped; it goes on if it may."""
+        stopped = stop_descendants(self._root)
+        disk.measure_still()
+        self._hidden = self._watch.look(stopped, self.inside)
+        exceeded = self._exceeds_disk(files)
+        for pid in () if exceeded else stopped:
+            send_signal(pid, signal.SIGCONT)
+        return exceeded
 
     def _exceeds_memory(self, found: dict[int, ProcessFacts], files: int) -> bool:
         if self.group is not None:
@@ -146,8 +161,7 @@ class UsageWatch:
     def _look_again(self, found: Iterable[int]) -> None:
         """Look for what hides, which takes long, unless that was done a moment ago."""
         began = time.monotonic()
-        hurries = self._disk is not None and self._disk.hurry()
-        if began < self._next_look and not hurries:
+        if began < self._next_look:
             return
         self._hidden = self._watch.look(found, self.inside)
         took = time.monotonic() - began
