@@ -9,7 +9,7 @@ from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
 from wieldy.core.permission.waiting_calls import describe_waiting, waiting_facts
 
-from .databases.tables import DamagedText
+from .databases.tables import DamagedText, calls
 from .row_values import (
     ENDS,
     error_facts,
@@ -21,8 +21,20 @@ from .row_values import (
     to_column,
 )
 
-# The columns that may be damaged.
-_READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
+# What is told of a row that can't be read: what is text in any case, and when it was.
+_NAMES = (
+    "id",
+    "tool",
+    "agent",
+    "session",
+    "parent",
+    "caller",
+    "run",
+    "provider_id",
+    "idempotency_key",
+    "fingerprint",
+)
+_MOMENTS = ("proposed_at", "started_at", "ended_at")
 _MOMENT = float | int | None
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
@@ -143,15 +155,13 @@ def read_entry_or_say(row: Any) -> Entry:
         return read_shown(row)
     except CorruptRow as error:
         unknown = CallUnknown(str(row.tool), error.reason)
-        lost = dict.fromkeys(_READ)
         said = {"state": "unknown", "partial": 1, "error": to_column(error_facts(unknown))}
-        return Entry(SimpleNamespace(**{**row._mapping, **lost, **said}))
+        return Entry(SimpleNamespace(**{**_tellable_columns(row), **said}))
 
 
 def read_brief_entry(row: Any) -> Entry:
     """The entry of a row that was read without its long columns, which are empty in it."""
-    unread = dict.fromkeys((*_READ, "covered", "requests", "answers", "paused"))
-    known = {**unread, **row._mapping}
+    known = {**dict.fromkeys(calls.columns.keys()), **row._mapping}
     return read_entry_or_say(SimpleNamespace(**known, _mapping=known))
 
 
@@ -180,12 +190,23 @@ def read_parked(row: Any) -> Parked:
     return parked
 
 
+def _tellable_columns(row: Any) -> dict[str, Any]:
+    """The columns of a row without those that may be damaged."""
+    names = ((name, getattr(row, name)) for name in _NAMES)
+    found = {name: None if value is None else str(value) for name, value in names}
+    moments = ((name, getattr(row, name)) for name in _MOMENTS)
+    found |= {name: value if isinstance(value, _MOMENT) else None for name, value in moments}
+    if found["proposed_at"] is None:
+        found["proposed_at"] = 0.0
+    return {**dict.fromkeys(calls.columns.keys()), **found}
+
+
 def _refuse_damaged(row: Any) -> None:
     """Raise if a column has bytes that are no text, or is of another type than it should be."""
     for name, value in (vars(row) if isinstance(row, SimpleNamespace) else row._mapping).items():
         if isinstance(value, DamagedText):
             raise ValueError(f"{name} has bytes that are no text")
-    for name in ("proposed_at", "started_at", "ended_at", "seconds"):
+    for name in (*_MOMENTS, "seconds"):
         if not isinstance(getattr(row, name), _MOMENT):
             raise ValueError(f"{name} is no number")
 
