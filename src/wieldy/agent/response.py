@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from wieldy.core.invoke import carried_run
 from wieldy.core.names import listed_names
 from wieldy.core.run_errors import KeysMissing, RunCancelled, RunInterrupted
 from wieldy.core.sync import blocking_border
@@ -62,8 +63,6 @@ class Response:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
-        # The state in which the run is left when it is cancelled.
-        self._left_as = "cancelled"
 
     @property
     def run_id(self) -> str:
@@ -261,7 +260,12 @@ class Response:
 
     def hand_over(self) -> None:
         """Stop here, and leave the run for another process to take up, as after a crash."""
-        self._left_as = "crashed"
+        self._run.left_as = "crashed"
+        self.cancel()
+
+    def put_down(self) -> None:
+        """Stop here, and leave the run to whoever resumes it by its id."""
+        self._run.left_as = "interrupted"
         self.cancel()
 
     # How it is run
@@ -284,7 +288,7 @@ class Response:
                 await self._run_finally()
                 await self._run.settle()
         except asyncio.CancelledError:
-            self._run.journal.leave_soon(self._left_as)
+            self._run.journal.leave_soon(self._run.left_as or "cancelled")
             self._error = RunCancelled()
             raise
         except Exception as error:
@@ -343,6 +347,10 @@ class Response:
             return await waited
         except asyncio.CancelledError:
             if self._waiting == 1 and _finishing.get() is not self:
+                around = carried_run.get()
+                if around is not None and around.left_as is not None:
+                    # The run goes on with the one around it.
+                    self._run.left_as = around.left_as
                 self.cancel()
                 await self._log.wait_ended()
             raise

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
+from wieldy.core.invoke import CarriedRun, carried_run
 from wieldy.core.limits.budget import Budget
 from wieldy.core.limits.spending import Spending, current_spending
-from wieldy.core.permission.decisions import carried_run
 from wieldy.core.run import around_here
 from wieldy.core.run_errors import NoAnswer
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
@@ -58,6 +58,8 @@ class RunLoop:
         self.log = log
         self.state = RunState()
         self.run_id = _choose_id(request, resumption)
+        # The state in which the run is left to be resumed; None while it goes on.
+        self.left_as: str | None = None
         self.journal: Journal = _open_journal(request, self.run_id)
         self.again: ResumedCalls | None = None
         self.spending: Spending | None = None
@@ -85,7 +87,7 @@ class RunLoop:
         self.spending = self._open_spending()
         self.clock = NO_CLOCK if self.spending is None else RunClock(self.spending)
         around = current_spending.get(), current_outer.get(), carried_run.get()
-        _set_current(self.spending, self, self.run_id)
+        _set_current(self.spending, self, self)
         try:
             while not self.state.ended:
                 self.state.step = await _STEPS[self.state.step](self)
@@ -400,11 +402,13 @@ _STEPS = {
 }
 
 
-def _set_current(spending: Spending | None, outer: OuterRun | None, run_id: str | None) -> None:
+def _set_current(
+    spending: Spending | None, outer: OuterRun | None, carried: CarriedRun | None
+) -> None:
     """Make this the current run. No tokens are kept, because thousands of runs may wait."""
     current_spending.set(spending)
     current_outer.set(outer)
-    carried_run.set(run_id)
+    carried_run.set(carried)
 
 
 def _choose_id(request: Request, resumption: Resumption | None) -> str:

@@ -26,7 +26,7 @@ from .errors import (
     ToolFailed,
     ToolNotFound,
 )
-from .invoke import failure_outcome, outcome_of_exception, settle_value
+from .invoke import cancelled_outcome, failure_outcome, outcome_of_exception, settle_value
 from .limits.model_results import ModelResults
 from .limits.spending import current_spending
 from .names import find_near_names
@@ -134,7 +134,7 @@ class Engine:
         except Exception as error:
             outcome = _refused_outcome(run, error)
         except asyncio.CancelledError as error:
-            outcome = _cancelled_outcome(run, error)
+            outcome = cancelled_outcome(run, error)
         except BaseException:
             # The process or the loop is ending, so the observers are told without waiting.
             if current_run.get() is run:
@@ -510,15 +510,6 @@ async def _hear_observer(waiting: Awaitable[Any]) -> asyncio.CancelledError | No
             raise
         return error
     return None
-
-
-def _cancelled_outcome(run: Run, error: asyncio.CancelledError) -> Outcome:
-    """The outcome of a call whose task was cancelled, or whose tool raised the error itself."""
-    if not run.cancel_requested():
-        return failure_outcome(run, error)
-    run.unwinding = error
-    run.eventful = True
-    return Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
 
 
 def _with_events(run: Run, outcome: Outcome) -> Outcome:

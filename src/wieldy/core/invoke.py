@@ -3,18 +3,32 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from types import CoroutineType, GeneratorType
-from typing import Any
+from typing import Any, Protocol
 
 from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
-from .errors import CallUnknown, ToolFailed, describe_exception
+from .errors import CallInterrupted, CallUnknown, ToolFailed, describe_exception
 from .run import Executor, Handler, RemoteExecutor, Run
 from .schema.signature import is_async
 from .secrets.secret import redact_text
 from .tool import Tool
 from .work import Drainage, Forbidden, Stopped, Work, drain, drain_blocking
 
+
+class CarriedRun(Protocol):
+    """An agent's run, as the calls that are made in it see it.
+
+    `left_as` is the state in which the run is left to be resumed later; None while it goes on.
+    """
+
+    run_id: str
+    left_as: str | None
+
+
+# The run that is carried on here: what waits for its calls goes on beside it, not inside.
+carried_run: ContextVar[CarriedRun | None] = ContextVar("wieldy_carried_run", default=None)
 _OK = Status.OK
 # The most characters of an exception's text for a model, if the tool has no limit of its own.
 _LONGEST_ERROR = 20_000
@@ -118,6 +132,20 @@ def failure_outcome(run: Run, error: BaseException) -> Outcome:
         message = f"{message[:most]}\n[cut: {most:,} of {len(message):,} characters shown]"
     failed = ToolFailed(error, message, redacted, run.streamed)
     return Outcome(run.call, Status.ERROR, error=failed)
+
+
+def cancelled_outcome(run: Run, error: asyncio.CancelledError) -> Outcome:
+    """The outcome of a call whose task was cancelled, or whose tool raised the error itself."""
+    if not run.cancel_requested():
+        return failure_outcome(run, error)
+    run.unwinding = error
+    run.eventful = True
+    carried, tool = carried_run.get(), getattr(run, "tool", None)
+    left = carried is not None and carried.left_as is not None
+    if left and tool is not None and tool.resumable:
+        unknown = CallUnknown(tool.name, "its run was stopped, and it goes on with the run")
+        return Outcome(run.call, Status.UNKNOWN, error=unknown)
+    return Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
 
 
 def _all_said(error: BaseException) -> Iterator[str]:

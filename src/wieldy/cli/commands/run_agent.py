@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from functools import partial
+from typing import Any, TextIO, TypeVar
 
 from wieldy.agent.agent import BaseAgent
 from wieldy.agent.request import Decider
@@ -19,12 +20,16 @@ from wieldy.cli.module import SourceError, load_named
 from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 from wieldy.core.block import Progress
 from wieldy.core.call import Outcome
-from wieldy.core.errors import InvalidArguments
+from wieldy.core.errors import InvalidArguments, StoreError
 from wieldy.core.model_errors import ModelError
-from wieldy.core.run_errors import RunInterrupted
+from wieldy.core.run_errors import RunInterrupted, RunNotFound
 from wieldy.wire.structured.structured_stream import StructuredError
 
 from .show_runs import find_run
+
+T = TypeVar("T")
+# How long to wait until a stopped run is recorded as that.
+_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +77,33 @@ async def _ask_agent(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
         response = await _start_response(agent, asked)
         try:
             with own_stdout() as out, contextlib.closing(Meter()) as meter:
-                await _Teller(out, meter, as_json).follow(response)
+                await _follow(response, _Teller(out, meter, as_json), agent.toolbox.recorded)
         except RunInterrupted as error:
             return _tell_waiting(error, agent, asked.source, as_json)
+        except asyncio.CancelledError:
+            if agent.toolbox.recorded:
+                await _tell_stopped(response.run_id, agent, asked.source, as_json)
+            raise
         except (ModelError, StructuredError) as error:
             screen.fail(error)
             return exits.FAILED
         if as_json:
             screen.put(await _run_facts(response))
     return exits.OK
+
+
+async def _follow(response: Response, teller: "_Teller", recorded: bool) -> None:
+    """Show a run to its end. If the command is stopped, a recorded run is left to be resumed."""
+    # A reader that is cancelled cancels the run, so this task is not the reader.
+    following = asyncio.create_task(teller.follow(response))
+    try:
+        await asyncio.shield(following)
+    except asyncio.CancelledError:
+        if recorded:
+            response.put_down()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        raise
 
 
 class _Teller:
@@ -136,6 +159,8 @@ class _Desk:
     def __init__(self, agent: BaseAgent, by: str) -> None:
         self._agent = agent
         self._by = by
+        # The command, which a person can stop instead of answering.
+        self._command = asyncio.current_task()
         # Several calls may wait; the person is asked about one at a time.
         self._turn = asyncio.Lock()
 
@@ -156,8 +181,20 @@ class _Desk:
                 return await self._answer_input(receipt)
             return await self._approve_call(receipt)
 
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """The person's answer. Ctrl-C, or the end of the input, stops the command."""
+        try:
+            with exits.interruptible():
+                return question()
+        except (KeyboardInterrupt, EOFError):
+            assert self._command is not None
+            self._command.cancel()
+        # The command, which ends now, ends this too.
+        never: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        return await never
+
     async def _answer_input(self, receipt: Outcome) -> Outcome:
-        answers = asked_answers(receipt.metadata["input"])
+        answers = await self._ask(lambda: asked_answers(receipt.metadata["input"]))
         if answers is None:
             return receipt
         return await self._agent.toolbox.answer(receipt.call.id, answers, self._by)
@@ -172,12 +209,13 @@ class _Desk:
         changes: dict[str, Any] = {}
         while True:
             shown = {**parked.shown, **changes}
-            match ask_approval(call.tool, shown, parked.reason):
+            match await self._ask(partial(ask_approval, call.tool, shown, parked.reason)):
                 case ApprovalAnswer.NO:
                     return await box.deny(call.id, self._by, "the user said no")
                 case ApprovalAnswer.EDIT:
                     tool = box.get(call.tool)
-                    changes.update(ask_edits(shown, {} if tool is None else tool.input_schema))
+                    schema = {} if tool is None else tool.input_schema
+                    changes.update(await self._ask(partial(ask_edits, shown, schema)))
                 case ApprovalAnswer.YES:
                     arguments = {**parked.arguments, **changes} if changes else None
                     try:
@@ -209,9 +247,28 @@ def _tell_waiting(error: RunInterrupted, agent: BaseAgent, source: str, as_json:
             screen.show(parked.id)
     screen.say(str(error))
     if agent.toolbox.recorded:
-        command = f"wieldy run {shlex.quote(source)} --resume {error.run_id}"
-        screen.say(f"`{command}` continues the run.")
+        _tell_resuming(source, error.run_id)
     return exits.WAITING
+
+
+async def _tell_stopped(run_id: str, agent: BaseAgent, source: str, as_json: bool) -> None:
+    """Say how a run is resumed that was stopped, unless nothing of it had begun."""
+    runs = agent.toolbox.store.runs
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            await runs.until(run_id, lambda run: run.state != "running")
+    except RunNotFound:
+        return
+    except (StoreError, TimeoutError):
+        # The run is found interrupted or crashed later, and is resumed in the same way.
+        pass
+    if as_json:
+        screen.put({"status": "interrupted", "run_id": run_id, "state": None, "pending": []})
+    _tell_resuming(source, run_id)
+
+
+def _tell_resuming(source: str, run_id: str) -> None:
+    screen.say(f"`wieldy run {shlex.quote(source)} --resume {run_id}` continues the run.")
 
 
 def _short_text(value: Any) -> str:

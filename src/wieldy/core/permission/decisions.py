@@ -23,6 +23,7 @@ from wieldy.core.errors import (
     StoreUnavailable,
     WieldyError,
 )
+from wieldy.core.invoke import carried_run
 from wieldy.core.registry import Registry
 from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
@@ -39,8 +40,6 @@ awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
     "wieldy_awaited_entrance", default=None
 )
 
-# The run that is carried on here: what waits for its calls goes on beside it, not inside.
-carried_run: ContextVar[str | None] = ContextVar("wieldy_carried_run", default=None)
 # The call that whoever decides here lets go on, with a listener of its own.
 attended_call: ContextVar[str | None] = ContextVar("wieldy_attended_call", default=None)
 _ALL = ParkedFilter()
@@ -333,7 +332,8 @@ class Desk:
         above = scope.parent
         if above is None or outcome.status is Status.PENDING or above == attended_call.get():
             return outcome
-        if scope.run is not None and scope.run == carried_run.get():
+        carried = carried_run.get()
+        if carried is not None and scope.run == carried.run_id:
             self.wake_soon(above)
         else:
             await self._wake_or_log(above)
