@@ -1,11 +1,15 @@
 """Serving processes: what they write, and how they end."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -273,6 +277,53 @@ async def test_a_pipe_ends_although_a_thread_is_stuck() -> None:
 
     assert code == 0
     assert b"the end" in err
+
+
+@pytest.mark.parametrize("how", ["a signal", "two signals", "the end of its input"])
+def test_a_pipe_ends_although_nobody_reads_its_answers(how: str) -> None:
+    pipe = subprocess.PIPE
+    command, more = [sys.executable, LAUNCHED], environment(GRACE="0.5")
+    with subprocess.Popen(command, env=more, stdin=pipe, stdout=pipe, stderr=pipe) as started:
+        assert started.stdin is not None and started.stdout is not None
+        try:
+            started.stdin.write(HELLO + b"".join(map(listing, range(2, 200))))
+            started.stdin.flush()
+            wait_until_half_full(started.stdout.fileno())
+            if how == "the end of its input":
+                started.stdin.close()
+            else:
+                started.send_signal(signal.SIGTERM)
+            if how == "two signals":
+                started.send_signal(signal.SIGTERM)
+            assert started.wait(SECONDS) == 0
+            assert started.stderr is not None and b"the end" in started.stderr.read()
+        finally:
+            started.kill()
+
+
+def listing(number: int) -> bytes:
+    """A request with an answer of some length."""
+    return message("tools/list", number)
+
+
+def wait_until_half_full(pipe: int) -> None:
+    """Wait until half of what a pipe takes is in it."""
+    most = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+    waiting, end = 0, time.monotonic() + SECONDS
+    while waiting < most // 2:
+        assert time.monotonic() < end, "nothing more is written"
+        (waiting,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"    "))
+
+
+async def test_two_signals_at_once_end_a_server_over_http() -> None:
+    async with process("0") as started:
+        await address(started)
+        started.send_signal(signal.SIGSTOP)
+        started.send_signal(signal.SIGTERM)
+        started.send_signal(signal.SIGINT)
+        started.send_signal(signal.SIGCONT)
+        code, _, err = await end(started)
+    assert code == 0 and b"the end" in err
 
 
 async def test_what_a_crash_left_approved_is_run_before_serving(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterator,
@@ -31,6 +30,7 @@ from .offer import ServedBox
 from .server import BoxServer, server
 from .slow_clients import Patient
 from .stdin_lines import Lines
+from .stdout_answers import Answers
 
 GRACE = 30.0
 _CLOSING = 2
@@ -39,6 +39,7 @@ _KEEP_ALIVE = 75
 _MOST = 1000
 _WRITING = 0.2
 Ready = Callable[[str], None]
+Streams = tuple["anyio.AsyncFile[str]", "anyio.AsyncFile[str]"]
 
 
 async def serve(
@@ -91,22 +92,30 @@ async def serve(
 
 async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
     """Serve one client over standard input and output, until it closes them or on a signal."""
-    with _own_stdin() as descriptor:
-        lines = Lines(descriptor)
+    with _own_streams() as (stdin, stdout):
+        lines, answers = Lines(stdin), Answers(stdout)
 
         async def leave() -> None:
-            try:
-                await made.traffic.drain(grace)
-                # The answers of calls that have ended still have to be written.
-                await asyncio.sleep(_WRITING)
-            finally:
-                lines.close()
+            # The client may have stopped reading.
+            answers.close_after(grace + _WRITING)
+            await made.traffic.drain(grace)
+            # The answers of calls that have ended still have to be written.
+            await asyncio.sleep(_WRITING)
+            lines.close()
+            await answers.wait_closed()
 
-        stdin = cast("anyio.AsyncFile[str]", lines)
-        async with stdio_server(stdin=stdin) as (incoming, outgoing):
-            # The output of a tool must not be read as a message.
-            with redirect_stdout(sys.stderr), _on_signal(leave):
-                await made.run(incoming, outgoing, made.create_initialization_options())
+        def end() -> None:
+            lines.close()
+            answers.close()
+
+        streams = cast("Streams", (lines, answers))
+        # The output of a tool must not be read as a message.
+        with redirect_stdout(sys.stderr), _on_signal(leave, end):
+            async with stdio_server(*streams) as (incoming, outgoing):
+                try:
+                    await made.run(incoming, outgoing, made.create_initialization_options())
+                finally:
+                    answers.close_after(grace)
 
 
 async def serve_application(
@@ -166,14 +175,14 @@ class _Web(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        drain: Callable[[], Awaitable[object]],
+        drain: Callable[[], Coroutine[Any, Any, object]],
         ready: Ready | None,
     ) -> None:
         super().__init__(config)
         self._drain = drain
         self._ready = ready
         self._loop = asyncio.get_running_loop()
-        self._leaving: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[Any] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -189,15 +198,12 @@ class _Web(uvicorn.Server):
     def leave(self) -> None:
         """End after the running calls; a second request ends at once."""
         if self._leaving is None:
-            self._leaving = self._loop.create_task(self._leave())
+            self._leaving = _leave_and_end(self._drain(), self._end)
         else:
             self._leaving.cancel()
 
-    async def _leave(self) -> None:
-        try:
-            await self._drain()
-        finally:
-            self.should_exit = True
+    def _end(self) -> None:
+        self.should_exit = True
 
 
 @asynccontextmanager
@@ -216,9 +222,20 @@ async def opened(made: BoxServer) -> AsyncIterator[None]:
             await box.close()
 
 
+def _leave_and_end(
+    leave: Coroutine[Any, Any, object], end: Callable[[], object]
+) -> "asyncio.Task[Any]":
+    """Start to leave; what ends is ended also if the task is cancelled before its first step."""
+    leaving = asyncio.get_running_loop().create_task(leave)
+    leaving.add_done_callback(lambda task: end())
+    return leaving
+
+
 @contextmanager
-def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]:
-    """Run a coroutine on the first signal to stop, and cancel it on the second."""
+def _on_signal(
+    leave: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], None]
+) -> Iterator[None]:
+    """Leave on the first signal to stop, and end after that; the second ends at once."""
     loop = asyncio.get_running_loop()
     leaving: list[asyncio.Task[Any]] = []
 
@@ -226,7 +243,7 @@ def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]
         if leaving:
             leaving[0].cancel()
         else:
-            leaving.append(loop.create_task(leave()))
+            leaving.append(_leave_and_end(leave(), end))
 
     signals = (signal.SIGTERM, signal.SIGINT)
     # Only the main thread gets signals, and Windows does not have these.
@@ -236,23 +253,30 @@ def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]
     try:
         yield
     finally:
+        for task in leaving:
+            task.cancel()
         for each in signals:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.remove_signal_handler(each)
 
 
 @contextmanager
-def _own_stdin() -> Iterator[int]:
-    """Standard input for the server only: tools and the programs they start find it empty."""
-    own = os.dup(0)
+def _own_streams() -> Iterator[tuple[int, int]]:
+    """Standard input and output for the server only.
+
+    Tools and the programs they start find the input empty, and write to standard error.
+    """
+    own = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+    os.dup2(2, 1)
     try:
         yield own
     finally:
-        os.dup2(own, 0)
-        # The reading thread may still wait on it, so it stays open.
+        for number, each in enumerate(own):
+            os.dup2(each, number)
+        # The threads of both may still wait for the client, so they stay open.
 
 
 def _bind_socket(host: str, port: int) -> socket.socket:
