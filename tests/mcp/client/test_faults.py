@@ -57,6 +57,26 @@ async def test_a_byte_that_is_not_utf8_costs_one_character(box: Toolbox) -> None
     assert [outcome.value for outcome in outcomes] == ["caf\N{REPLACEMENT CHARACTER}"] * 3
 
 
+async def test_notifications_of_the_wrong_shape_are_one_line_in_the_log_each(
+    box: Toolbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    await box.add_mcp(raw("notes"))
+    assert (await box.call("echo")).value == "that was all"
+
+    said = [caplog.handler.format(each) for each in caplog.records if each.name == "client"]
+    found = [line.partition("notifications/")[2].partition(" ")[0] for line in said]
+    assert found == [
+        "progress",
+        "progress",
+        "message",
+        "cancelled",
+        "resources/updated",
+        "tools/list_changed",
+        "elicitation/complete",
+    ]
+    assert not any("\n" in line or "forged" in line for line in said)
+
+
 async def test_an_answer_that_is_torn_ends_its_call(box: Toolbox) -> None:
     await box.add_mcp(raw("torn"), limits=Limits(timeout=120))
 

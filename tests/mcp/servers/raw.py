@@ -97,6 +97,18 @@ TOOLS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
+# Notifications that are not as the protocol has them.
+NOTES: list[Any] = [
+    {"method": "notifications/progress", "params": {"progressToken": 1, "progress": "much"}},
+    {"method": "notifications/progress"},
+    {"method": "notifications/message", "params": {"level": "loud", "data": 1}},
+    {"method": "notifications/cancelled", "params": {"requestId": {}}},
+    {"method": "notifications/resources/updated", "params": {"uri": 7}},
+    {"method": "notifications/tools/list_changed", "params": {"_meta": "x\nERROR forged"}},
+    {"method": "notifications/elicitation/complete", "params": {"elicitationId": 5}},
+]
+
+
 def say(message: dict[str, Any]) -> None:
     put(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
@@ -184,6 +196,10 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
             return {"result": text("x" * int(params["arguments"]["size"]))}
         case "kinds", _:
             return {"result": KINDS}
+        case "notes", _:
+            for note in NOTES:
+                say(note)
+            return {"result": text("that was all")}
         case "error", _:
             return {"error": {"code": -32000, "message": "the shelf is empty"}}
         case (("utf8" | "torn" | "hang" | "twice" | "strange"), _):

@@ -17,6 +17,7 @@ from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession
 from .patience import Patience
 from .request_extras import AnswerLost, RequestExtras, current_errand
+from .server_mistakes import current_server, log_in_one_line
 from .tool_listing import MOST_PAGES, Listing, read_listing
 from .transports import Opening, Way, is_vague, reason_of
 
@@ -66,6 +67,7 @@ class Connection:
         patience: Patience,
         lists_tools: bool = True,
     ) -> None:
+        log_in_one_line()
         self.failure: ServerUnavailable | None = None
         self._server = server
         self._opening = opening
@@ -97,6 +99,7 @@ class Connection:
         run.
         """
         current_errand.set(errand)
+        current_server.set(self._server.name)
         for last in (False, True):
             link = await self._current_session()
             errand.sent = errand.turned_away = False
@@ -259,6 +262,7 @@ class Connection:
     ) -> None:
         """Enter one session, keep it open, and leave it."""
         current_errand.set(errand)
+        current_server.set(self._server.name)
         link = LiveSession(self._patience.sign_of_life)
         try:
             async with asyncio.timeout(self._opening.seconds) as patience:
