@@ -132,6 +132,9 @@ class RunLoop:
             async for _ in run_handler(handler, request.prompt, request.settings):
                 pass
         self.options = request.options
+        if request.handlers.has("broadcast_prefixes"):
+            # These handlers add the first events, and whoever reads an event may read the row.
+            await self.settle()
         system = request.strategy.system_text()
         self.state.turns = make_turns(request.prompt.values(), request.form, system)
         logs, self._logs = self._logs, ()

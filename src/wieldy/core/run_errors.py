@@ -33,10 +33,17 @@ class RunInterrupted(RunError):
 
 
 class RunNotFound(RunError, LookupError):
-    """The store has no run of this id."""
+    """The store has no run of this id.
+
+    A run has an id before anything of it is written. If the id was read at that time, nothing of
+    the run had begun: nothing was shown, and no tool was called.
+    """
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"No run has the id {run_id!r}. `box.store.runs.list()` lists them.")
+        super().__init__(
+            f"No run has the id {run_id!r}. `box.store.runs.list()` lists them. If the id was read "
+            "while the run started, nothing of it had begun: ask again."
+        )
         self.run_id = run_id
 
 

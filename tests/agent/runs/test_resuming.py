@@ -521,3 +521,23 @@ async def test_a_refused_call_has_a_result_and_neither_start_nor_end(
     [result] = [data for name, data in events if name == "permission_result"]
     assert (result["approved"], result["reason"]) == (False, "no")
     assert not {"tool_start", "tool_complete"} & {name for name, _ in events}
+
+
+async def test_a_run_is_in_the_store_before_its_first_event(make_shop: MakeShop, url: str) -> None:
+    shop = make_shop("It is so.", store=url)
+    runs, found = shop.agent.toolbox.store.runs, []
+
+    async def begin(result: Any, settings: Any) -> Any:
+        found.append(await runs.get(response.run_id))
+        yield "begun", None
+
+    shop.agent.extension_handlers.append("broadcast_prefixes", begin)
+    response = shop.agent.input("Is it?").get_response()
+    with pytest.raises(RunNotFound, match="nothing of it had begun"):
+        await shop.agent.async_resume(response.run_id)
+    async for event, _ in response.get_async_generator("all"):
+        stored = await runs.get(response.run_id)
+        assert stored is not None, event
+
+    assert [run.id for run in found if run is not None] == [response.run_id]
+    assert await shop.agent.async_resume(response.run_id) == "It is so."

@@ -196,13 +196,9 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
             return {"result": text("x" * int(params["arguments"]["size"]))}
         case "kinds", _:
             return {"result": KINDS}
-        case "notes", _:
-            for note in NOTES:
-                say(note)
-            return {"result": text("that was all")}
         case "error", _:
             return {"error": {"code": -32000, "message": "the shelf is empty"}}
-        case (("utf8" | "torn" | "hang" | "twice" | "strange"), _):
+        case (("utf8" | "torn" | "hang" | "twice" | "strange" | "notes"), _):
             return misbehave(request["id"])
     return {"result": text(json.dumps(params.get("arguments")))}
 
@@ -215,6 +211,10 @@ def misbehave(number: int) -> dict[str, Any] | None:
         put(b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [\n' % number)
     elif MODE == "hang":
         time.sleep(60)
+    elif MODE == "notes":
+        for note in NOTES:
+            say(note)
+        return {"result": text("that was all")}
     elif MODE == "twice":
         say({"id": number, "result": text("first")})
         say({"id": number, "result": text("second")})

@@ -326,3 +326,43 @@ async def test_a_kill_in_the_middle_leaves_no_backup_and_an_empty_store(
     async with make_box(other) as box:
         assert await box.store.rollups.read(now - 3600, now, 3600) == []
         assert await restore_backup(box.store, file) == rows
+
+
+_DIES = """
+import asyncio, os, signal, sys
+from wieldy import Toolbox
+from wieldy.store.backup.store_backup import write_backup
+
+async def main():
+    async with Toolbox(store=sys.argv[1]) as box:
+        await write_backup(box.store, sys.argv[2], lambda rows: os.kill(os.getpid(), signal.SIGKILL))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_backup_that_is_killed_leaves_no_file(url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    async with Toolbox(store=url) as box:
+        await box.sessions.append("ann", *map(str, range(1100)))
+    command = [sys.executable, "-c", _DIES, url, str(folder / "copy")]
+    done = await asyncio.to_thread(
+        subprocess.run, command, env=environment(), check=False, timeout=120
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert find_files(folder, "*") + find_files(folder, ".*") == []
+
+
+async def test_a_system_without_files_that_have_no_name_writes_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE")
+    async with make_box(f"sqlite:///{tmp_path}/store.db") as box:
+        await fill(box)
+        await write_backup(box.store, tmp_path / "copy")
+        with pytest.raises(BackupError, match="there already"):
+            await write_backup(box.store, tmp_path / "copy")
+    await check_backup(tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+    assert find_files(tmp_path, ".*") == []

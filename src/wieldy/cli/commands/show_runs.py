@@ -42,7 +42,10 @@ async def find_run(store: "Store", beginning: str) -> "StoredRun":
     found = await store.runs.beginning(beginning)
     if len(found) != 1:
         many = f"More than one run begins with {beginning!r}; give more of its id."
-        none = f"No run begins with {beginning!r}. `wieldy runs` lists them."
+        none = (
+            f"No run begins with {beginning!r}. `wieldy runs` lists them. If the id was read while "
+            "the run started, nothing of it had begun."
+        )
         raise RunChoiceError(many if found else none)
     return found[0]
 

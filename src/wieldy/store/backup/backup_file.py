@@ -21,6 +21,10 @@ from wieldy.core.errors import WieldyError
 FORMAT = 1
 _KIND = "wieldy backup"
 _OWNER_ONLY = 0o600
+# Links to the files that this process has open; Linux has them.
+_OPEN_FILES = "/proc/self/fd"
+# What a file system says that can't do something.
+_MISSING = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # A line holds one row, and a row at most a few large results.
 _LONGEST_LINE = 1 << 30
 
@@ -72,18 +76,55 @@ def new_backup(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Only its owner may read it. A file that is there already is never replaced.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     if os.path.lexists(target):
         raise BackupError(path, "is there already. Name another file, or remove it.")
+    try:
+        opened = _open_unnamed(target.parent)
+        whole = _hidden_file(target) if opened is None else _unnamed_file(opened, target)
+        with whole as file:
+            yield file
+    except OSError as error:
+        raise BackupError(path, f"can't be written: {error.strerror or error}.") from error
+
+
+def _open_unnamed(folder: Path) -> int | None:
+    """A file without a name, of which nothing is left if this process is killed.
+
+    None where the system or the file system has no such files.
+    """
+    try:
+        if os.path.isdir(_OPEN_FILES):
+            return os.open(folder, os.O_WRONLY | os.O_TMPFILE, _OWNER_ONLY)
+    except AttributeError:
+        return None
+    except OSError as error:
+        if error.errno not in (*_MISSING, errno.EISDIR, errno.EINVAL):
+            raise
+    return None
+
+
+@contextmanager
+def _unnamed_file(opened: int, target: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name at the end."""
+    with open(opened, "wb") as file:
+        yield file
+        _sync(file)
+        with _opened_folder(target.parent) as folder:
+            # With a folder, Python uses `linkat`, which follows this link to the file itself.
+            os.link(f"{_OPEN_FILES}/{opened}", target.name, dst_dir_fd=folder)
+
+
+@contextmanager
+def _hidden_file(target: Path) -> Iterator[BinaryIO]:
+    """A hidden file beside the one that it is to be; a process that is killed leaves it."""
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
         with open(opened, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _give_name(beside, target)
-    except OSError as error:
-        raise BackupError(path, f"can't be written: {error.strerror or error}.") from error
+            _sync(file)
+        with _opened_folder(target.parent):
+            _give_name(beside, target)
     finally:
         with suppress(OSError):
             beside.unlink()
@@ -97,14 +138,25 @@ def _give_name(beside: Path, target: Path) -> None:
         raise
     except OSError as error:
         # Some file systems have no second names for a file.
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+        if error.errno not in _MISSING:
             raise
         beside.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY)
+
+
+@contextmanager
+def _opened_folder(path: Path) -> Iterator[int]:
+    """A folder whose names are on the disk at the end."""
+    folder = os.open(path, os.O_RDONLY)
     try:
+        yield folder
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 class BackupReader:
