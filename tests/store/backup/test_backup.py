@@ -333,9 +333,12 @@ import asyncio, os, signal, sys
 from wieldy import Toolbox
 from wieldy.store.backup.store_backup import write_backup
 
+def die(rows):
+    os.kill(os.getpid(), signal.SIGKILL)
+
 async def main():
     async with Toolbox(store=sys.argv[1]) as box:
-        await write_backup(box.store, sys.argv[2], lambda rows: os.kill(os.getpid(), signal.SIGKILL))
+        await write_backup(box.store, sys.argv[2], die)
 
 asyncio.run(main())
 """
