@@ -3,7 +3,10 @@
 import asyncio
 import os
 import shutil
+import sqlite3
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,18 @@ def delete_file(path: Path) -> None:
 def delete_log(path: Path) -> None:
     """Remove the log alone."""
     Path(f"{path}-wal").unlink()
+
+
+def delete_index(path: Path) -> None:
+    """Remove the index of the log, where the locks are."""
+    Path(f"{path}-shm").unlink()
+
+
+def replace_log(path: Path) -> None:
+    """Put a copy in the place of the log, as somebody does who restores one."""
+    log, copy = Path(f"{path}-wal"), path.with_name("copy")
+    shutil.copy(log, copy)
+    os.replace(copy, log)
 
 
 def replace_file(path: Path) -> None:
@@ -57,7 +72,10 @@ def make_box(path: Path) -> Toolbox:
     return box
 
 
-@pytest.mark.parametrize("lose", [delete_all, delete_file, replace_file, move_folder])
+@pytest.mark.parametrize(
+    "lose",
+    [delete_all, delete_file, delete_log, delete_index, replace_log, replace_file, move_folder],
+)
 async def test_calls_of_a_hundred_callers_after_a_loss_are_kept_or_told(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
@@ -95,11 +113,14 @@ async def test_calls_of_a_hundred_callers_after_a_loss_are_kept_or_told(
     assert {outcome.call.id for outcome in after if outcome.status is Status.OK} <= kept
 
 
-async def test_a_log_that_is_deleted_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lose", [delete_log, delete_index])
+async def test_a_log_that_is_deleted_is_noticed(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
     path = tmp_path / "store.db"
     async with make_box(path) as box:
         assert (await box.call("work", {"n": 1})).value == 1
-        delete_log(path)
+        lose(path)
         refused = await box.call("work", {"n": 2})
         assert isinstance(refused.error, NotRecorded)
         assert isinstance(refused.error.__cause__, StoreUnavailable)
@@ -107,6 +128,45 @@ async def test_a_log_that_is_deleted_is_noticed(tmp_path: Path) -> None:
         assert outcome.value == 3
     async with make_box(path) as box:
         assert await box.ledger.get(outcome.call.id) is not None
+
+
+_OTHER = """
+import asyncio, sys
+from wieldy import Toolbox
+
+async def main():
+    async with Toolbox(store=sys.argv[1]) as box:
+        for n in range(20):
+            await box.sessions.append("other", *["hello"] * 50)
+
+asyncio.run(main())
+"""
+
+
+async def test_two_processes_damage_no_file_whose_index_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    written: list[Outcome] = []
+    done = asyncio.Event()
+
+    async def call_on(box: Toolbox) -> None:
+        while not done.is_set():
+            written.append(await box.call("work", {"n": 1}))
+
+    async with make_box(path) as box:
+        calling = [asyncio.create_task(call_on(box)) for _ in range(_CALLERS)]
+        await box.call("work", {"n": 1})
+        delete_index(path)
+        command = sys.executable, "-c", _OTHER, f"sqlite:///{path}"
+        other = await asyncio.create_subprocess_exec(*command)
+        assert await other.wait() == 0
+        done.set()
+        await asyncio.gather(*calling)
+        kept = {entry.call.id for entry in await box.ledger.list(Status.OK, limit=None)}
+        assert len(await box.sessions.read("other")) == 1000
+
+    assert {outcome.call.id for outcome in written if outcome.status is Status.OK} <= kept
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 async def test_whoever_only_reads_is_told_too_and_reads_the_new_file(tmp_path: Path) -> None:

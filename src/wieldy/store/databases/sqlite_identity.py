@@ -1,7 +1,8 @@
 """Notice that a SQLite file, or its log, was deleted or replaced while it is open.
 
 SQLite itself goes on with the file that it has opened, which nobody else sees any more: whatever
-is committed then is gone when the program ends.
+is committed then is gone when the program ends. Without the index of the log, which is also where
+the locks are, two processes write over each other.
 """
 
 import os
@@ -9,32 +10,39 @@ from typing import Any
 
 from wieldy.core.errors import StoreUnavailable
 
-# What tells one file from another of the same name.
+# What distinguishes a file from another of the same name.
 _Identity = tuple[int, int]
+_Log = tuple[_Identity | None, _Identity | None]
 
 
 class FileIdentity:
     """Which file a connection has opened, and which log beside it."""
 
-    __slots__ = ("_file", "_log", "_log_path", "_path")
+    __slots__ = ("_file", "_log", "_log_paths", "_path")
 
     def __init__(self, connection: Any) -> None:
         self._path = find_path(connection)
         # SQLite keeps the log beside the file itself, and not beside a link to it.
-        self._log_path = os.path.realpath(self._path) + b"-wal"
+        real = os.path.realpath(self._path)
+        self._log_paths = real + b"-wal", real + b"-shm"
         self._file = _identify(self._path)
-        self._log: _Identity | None = None
+        # The log and its index.
+        self._log: _Log | None = None
 
     def note_log(self) -> None:
         """Remember the log, which is there at the latest when something was committed."""
         if self._log is None:
-            self._log = _identify(self._log_path)
+            self._log = self._find_log()
 
     def is_current(self) -> bool:
         """Whether the names still lead to the files that were opened."""
         if _identify(self._path) != self._file:
             return False
-        return self._log is None or _identify(self._log_path) == self._log
+        return self._log is None or self._find_log() == self._log
+
+    def _find_log(self) -> "_Log":
+        log, index = self._log_paths
+        return _identify(log), _identify(index)
 
     def is_same_file(self, other: "FileIdentity") -> bool:
         """Whether another connection has opened the same file."""
