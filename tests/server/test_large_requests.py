@@ -1,16 +1,19 @@
 """Requests and results with very many values: bounded at the doors, and nobody else waits."""
 
 import asyncio
+import gc
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import pytest
+from pydantic import BeforeValidator
 
 from tests.mcp.served import served
-from wieldy import Status, Toolbox
+from wieldy import Call, Status, Toolbox
 from wieldy.mcp.serving.body_values import MAX_VALUES
 from wieldy.server import run
 
@@ -174,3 +177,78 @@ async def test_the_bound_is_a_setting_and_programs_have_none(tmp_path: Path) -> 
                 assert (await post(client, "/api/calls", quoted)).status_code == 200
     with pytest.raises(ValueError, match="max_values must be above 0"):
         await run(box, max_values=0)
+
+
+class Noted:
+    """It writes down in which thread it is read."""
+
+    def __init__(self, threads: set[int]) -> None:
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        self._threads.add(threading.get_ident())
+        return "noted"
+
+
+async def test_large_arguments_are_accepted_and_large_results_written_off_the_loop(
+    tmp_path: Path,
+) -> None:
+    accepted: list[int] = []
+    written: set[int] = set()
+
+    def note(given: Any) -> Any:
+        accepted.append(threading.get_ident())
+        return given
+
+    async with Toolbox(store=f"sqlite:///{tmp_path}/store.db") as box:
+
+        @box.tool(isolation="inline")
+        def take(items: Annotated[list[Any], BeforeValidator(note)]) -> Any:
+            return [Noted(written), *items]
+
+        await box.call("take", {"items": [0]})
+        assert set(accepted) == written == {threading.get_ident()}
+        accepted.clear()
+        written.clear()
+        done = await box.call("take", {"items": [0] * 5_000})
+        assert done.status is Status.OK
+        assert threading.get_ident() not in {*accepted, *written}
+        assert accepted != [] != [*written]
+        kept = await box.ledger.get(done.call.id)
+        assert kept is not None and kept.value == ["noted", *[0] * 5_000]
+
+
+async def test_a_large_result_is_recorded_although_its_caller_left_while_it_was_written(
+    tmp_path: Path,
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow:
+        def __repr__(self) -> str:
+            begun.set()
+            assert go.wait(60)
+            return "slow"
+
+    async with Toolbox(store=f"sqlite:///{tmp_path}/store.db") as box:
+
+        @box.tool(isolation="inline")
+        def give() -> Any:
+            return [Slow(), *[0] * 5_000]
+
+        call = Call("give", {})
+        task = asyncio.create_task(box.call(call))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        entry = await box.ledger.get(call.id)
+        assert entry is not None and (entry.status, entry.value[0]) == (Status.OK, "slow")
+
+
+async def test_the_garbage_collector_passes_over_what_was_loaded_while_a_box_is_served() -> None:
+    before = gc.get_freeze_count()
+    with served(make_box(), run):
+        assert gc.get_freeze_count() > before
+    assert gc.get_freeze_count() == before

@@ -7,7 +7,7 @@ from typing import Any
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.references import find_part
+from wieldy.core.schema.schema_references import find_part
 
 _DEEPEST = 20
 

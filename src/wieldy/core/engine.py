@@ -26,11 +26,20 @@ from .errors import (
     ToolFailed,
     ToolNotFound,
 )
-from .invoke import cancelled_outcome, failure_outcome, outcome_of_exception, settle_value
+from .invoke import (
+    add_events,
+    cancelled_outcome,
+    cover_outcome,
+    failure_outcome,
+    finish_outcome,
+    outcome_of_exception,
+    render_content,
+    settle_value,
+)
 from .limits.model_results import ModelResults
+from .limits.off_loop import is_large, run_off_loop
 from .limits.spending import current_spending
 from .names import find_near_names
-from .off_loop import is_large, run_off_loop
 from .outside.admission import admit_outcome
 from .permission.modes import ModeChange
 from .permission.permits import Permits
@@ -38,13 +47,11 @@ from .plan import Plan, Planner
 from .recording import Recorder, TakenIds
 from .registry import Registry, Selection
 from .run import Extras, Listener, Observer, Run, Watcher, current_run
-from .schema.result_check import checked_outcome
-from .secrets.covered_content import covered_content, has_covered
 from .secrets.credential import sent_secrets
-from .secrets.secret import redact_data, redact_text
+from .secrets.secret import redact_text
 from .streaming import Channel, iterate_pushed
 from .sync import blocking_border
-from .task import current_task
+from .task import hear_observer
 from .tool import Tool
 from .tracing import OTEL_API, VARIABLE, close_span, is_tracing, open_span, probe, variables
 
@@ -274,7 +281,20 @@ class Engine:
 
     def _wind_up(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
         """Finish a call that had events, was interrupted or was cancelled."""
-        outcome = _wound_up(run, outcome)
+        if outcome._content is None and is_large(outcome.value):
+            return self._wind_up_off_loop(run, outcome)
+        return self._wind_up_rendered(run, outcome)
+
+    async def _wind_up_off_loop(self, run: Run, outcome: Outcome) -> Outcome:
+        try:
+            await asyncio.to_thread(render_content, outcome)
+        except asyncio.CancelledError as error:
+            # The function has ended, and that is recorded.
+            run.unwinding = run.unwinding or error
+        return await self._wind_up_rendered(run, outcome)
+
+    def _wind_up_rendered(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
+        outcome = finish_outcome(run, outcome)
         if run.outside is None and run.unwinding is None and run.interruption is None:
             # The frame of a call that only showed something would wait with thousands of others.
             return (self._attend or self._end_run)(run, outcome)
@@ -317,7 +337,17 @@ class Engine:
         run.late, run.tool = self._late, plan.tool
         if plan.call_gate is not None and not let_in:
             return plan.call_gate(run, lambda limited: self._enter_plan(limited, plan, True))
+        if is_large(run.call.arguments):
+            return self._enter_off_loop(run, plan)
         run.values = plan.accept(run)
+        return self._handle(run, plan)
+
+    async def _enter_off_loop(self, run: Run, plan: Plan) -> Outcome:
+        run.is_large = True
+        run.values = await asyncio.to_thread(plan.accept, run)
+        return await self._handle(run, plan)
+
+    def _handle(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
         for listener in self._listeners:
             run.let_overhear(partial(listener, run.call))
         return plan.handler(run)
@@ -416,7 +446,7 @@ class Engine:
             try:
                 waiting = observer(outcome)
                 if waiting is not None and inspect.isawaitable(waiting):
-                    left = await _hear_observer(waiting) or left
+                    left = await hear_observer(waiting) or left
             except (Exception, asyncio.CancelledError):
                 # Observers are other people's code, and their errors must not change the outcome.
                 _log.exception("An observer failed on %r", outcome)
@@ -445,7 +475,7 @@ class Engine:
             Outcome(run.call, Status.OK, value) if error is None else failure_outcome(run, error)
         )
         if run.secrets:
-            outcome = _cover_outcome(run, outcome)
+            outcome = cover_outcome(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
         if run.outside is not None:
             outcome.metadata["untrusted"] = True
@@ -499,76 +529,9 @@ def _is_shown(tool: Tool, run: Run, selection: Selection | None) -> bool:
     return selection is None or selection.shows(tool, run.call.scope)
 
 
-async def _hear_observer(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
-    """Wait for an observer; returns a cancellation to raise after the other observers were told."""
-    task = current_task()
-    before = task.cancelling()
-    try:
-        await waiting
-    except asyncio.CancelledError as error:
-        if task.cancelling() == before:
-            raise
-        return error
-    return None
-
-
-def _with_events(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with everything that was shown and noted, checked against the output schema."""
-    if run.checks_result:
-        outcome = checked_outcome(run, outcome)
-    if run.blocks is not None:
-        outcome = _with_content(run, outcome, run.blocks)
-    if run.metadata is not None:
-        outcome.metadata.update(redact_data(run.metadata, run.secrets))
-    return outcome
-
-
-def _wound_up(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with its events, or an error if they can't be shown."""
-    try:
-        wound_up = _with_events(run, outcome)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        # The blocks are other people's code, and may raise anything when they are read.
-        wound_up = failure_outcome(run, error)
-        wound_up.metadata.update(redact_data(run.metadata or {}, run.secrets))
-    wound_up.seconds = outcome.seconds
-    return wound_up
-
-
-def _cover_outcome(run: Run, outcome: Outcome) -> Outcome:
-    try:
-        content = covered_content(outcome.content, run.secrets)
-    except Exception as error:
-        return failure_outcome(run, error)
-    return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
-
-
 def _interrupted_outcome(run: Run) -> Outcome:
     outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
-    return _with_events(run, outcome)
-
-
-def _with_content(run: Run, outcome: Outcome, shown: Sequence[Block]) -> Outcome:
-    ended_well = outcome.status is Status.OK
-    rest = () if run.streamed and ended_well else outcome.content
-    content = (*shown, *rest) if shown else rest
-    if run.secrets:
-        content = covered_content(content, run.secrets)
-        if has_covered(outcome.value, run.secrets):
-            run.note("covered", True)
-    run.end_stream(rest if ended_well else ())
-    if content is outcome.content:
-        return outcome
-    return Outcome(
-        outcome.call,
-        outcome.status,
-        outcome.value,
-        outcome.error,
-        content,
-        outcome.metadata,
-    )
+    return add_events(run, outcome)
 
 
 def _refused_outcome(run: Run, error: Exception) -> Outcome:

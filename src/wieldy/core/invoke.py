@@ -2,17 +2,20 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from types import CoroutineType, GeneratorType
 from typing import Any, Protocol
 
-from .block import FINAL, to_blocks, to_text
+from .block import FINAL, Block, to_blocks, to_text
 from .call import Outcome, Status
 from .errors import CallInterrupted, CallUnknown, ToolFailed, describe_exception
 from .run import Executor, Handler, RemoteExecutor, Run
+from .schema.result_check import checked_outcome
 from .schema.signature import is_async
-from .secrets.secret import redact_text
+from .secrets.covered_content import covered_content, has_covered
+from .secrets.secret import redact_data, redact_text
 from .tool import Tool
 from .work import Drainage, Forbidden, Stopped, Work, drain, drain_blocking
 
@@ -199,3 +202,63 @@ def _taken_over(run: Run, inner: Outcome) -> Any:
         for block in inner.content:
             run.show_result(block)
     return value
+
+
+def add_events(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with everything that was shown and noted, checked against the output schema."""
+    if run.checks_result:
+        outcome = checked_outcome(run, outcome)
+    if run.blocks is not None:
+        outcome = _with_content(run, outcome, run.blocks)
+    if run.metadata is not None:
+        outcome.metadata.update(redact_data(run.metadata, run.secrets))
+    return outcome
+
+
+def render_content(outcome: Outcome) -> None:
+    """Have the content of a large result made; an error of it is raised again when it is read."""
+    with suppress(Exception):
+        _ = outcome.content
+
+
+def finish_outcome(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with its events, or an error if they can't be shown."""
+    try:
+        wound_up = add_events(run, outcome)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # The blocks are other people's code, and may raise anything when they are read.
+        wound_up = failure_outcome(run, error)
+        wound_up.metadata.update(redact_data(run.metadata or {}, run.secrets))
+    wound_up.seconds = outcome.seconds
+    return wound_up
+
+
+def cover_outcome(run: Run, outcome: Outcome) -> Outcome:
+    try:
+        content = covered_content(outcome.content, run.secrets)
+    except Exception as error:
+        return failure_outcome(run, error)
+    return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
+
+
+def _with_content(run: Run, outcome: Outcome, shown: Sequence[Block]) -> Outcome:
+    ended_well = outcome.status is Status.OK
+    rest = () if run.streamed and ended_well else outcome.content
+    content = (*shown, *rest) if shown else rest
+    if run.secrets:
+        content = covered_content(content, run.secrets)
+        if has_covered(outcome.value, run.secrets):
+            run.note("covered", True)
+    run.end_stream(rest if ended_well else ())
+    if content is outcome.content:
+        return outcome
+    return Outcome(
+        outcome.call,
+        outcome.status,
+        outcome.value,
+        outcome.error,
+        content,
+        outcome.metadata,
+    )

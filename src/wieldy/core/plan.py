@@ -1,5 +1,6 @@
 """Compute once per tool how its calls run: the middleware that it needs, folded."""
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
@@ -251,11 +252,21 @@ def _hold_fast(proceed: Handler) -> Handler:
     """Keep what was accepted from changing: what is recorded is what the function gets."""
 
     def hold_fast(run: Run) -> Awaitable[Outcome]:
-        run.values = private_arguments(run.values)
-        run.accepted = private_arguments(run.arguments)
+        if run.is_large:
+            return hold_off_loop(run)
+        _hold_arguments(run)
         return proceed(run)
 
+    async def hold_off_loop(run: Run) -> Outcome:
+        await asyncio.to_thread(_hold_arguments, run)
+        return await proceed(run)
+
     return hold_fast
+
+
+def _hold_arguments(run: Run) -> None:
+    run.values = private_arguments(run.values)
+    run.accepted = private_arguments(run.arguments)
 
 
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:

@@ -185,6 +185,8 @@ class Run:
     secrets: tuple[str, ...] = ()
     attempts: int = 1
     streamed: bool = False
+    # Whether the arguments are so many that work on them is done off the loop.
+    is_large: bool = False
     exclusive: bool = False
     # The texts that the call emitted, if its result comes from outside; otherwise None.
     outside: list[str] | None = None

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import types
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Coroutine, Generator, Iterator
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -52,6 +52,19 @@ def current_task() -> "asyncio.Task[Any]":
     task = asyncio.current_task()
     assert task is not None
     return task
+
+
+async def hear_observer(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
+    """Wait for an observer; returns a cancellation to raise after the other observers were told."""
+    task = current_task()
+    before = task.cancelling()
+    try:
+        await waiting
+    except asyncio.CancelledError as error:
+        if task.cancelling() == before:
+            raise
+        return error
+    return None
 
 
 @types.coroutine

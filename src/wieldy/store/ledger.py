@@ -14,7 +14,7 @@ from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 from . import transitions
 from .databases.id_ranges import ids_beginning
 from .databases.tables import NEWEST_FIRST, calls, in_state
-from .ledger_entry import Entry, read_entry, read_entry_or_say, read_shown
+from .ledger_entry import Entry, read_entry, read_entry_or_say, read_off_loop, read_shown
 from .ledger_follow import Following
 from .ledger_pages import CallFilter, newest_rows
 from .row_values import outcome_columns
@@ -45,7 +45,7 @@ class Ledger:
             `entry = await box.ledger.get(outcome.call.id)`
         """
         row = await self._store.read(lambda connection: transitions.find_row(connection, call_id))
-        return None if row is None else read_shown(row)
+        return None if row is None else await read_off_loop([row], lambda: read_shown(row))
 
     async def list(
         self,
@@ -76,7 +76,8 @@ class Ledger:
         """
         search = CallFilter(status, tool, session, since, until).search()
         found = await self._store.read(lambda c: search.read(c, [*calls.c], limit))
-        return [read_entry_or_say(row) for row in found.rows]
+        rows = found.rows
+        return await read_off_loop(rows, lambda: [read_entry_or_say(row) for row in rows])
 
     async def count_pending(self) -> tuple[int, float | None]:
         """Count the calls that wait for a decision.

@@ -1,10 +1,12 @@
 """A row of the ledger, as a program reads it."""
 
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallUnknown, CorruptRow
+from wieldy.core.limits.off_loop import is_long_json, run_off_loop
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
 from wieldy.core.permission.waiting_calls import describe_waiting, waiting_facts
@@ -21,6 +23,7 @@ from .row_values import (
     to_column,
 )
 
+T = TypeVar("T")
 # What is told of a row that can't be read: what is text in any case, and when it was.
 _NAMES = (
     "id",
@@ -35,6 +38,8 @@ _NAMES = (
     "fingerprint",
 )
 _MOMENTS = ("proposed_at", "started_at", "ended_at")
+# The columns that may be long.
+_TEXTS = ("arguments", "covered", "value", "content", "metadata", "requests", "answers", "paused")
 _MOMENT = float | int | None
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
@@ -133,6 +138,14 @@ class Entry(Outcome):
         )
 
 
+async def read_off_loop(rows: Iterable[Any], read: Callable[[], T]) -> T:
+    """What is read of rows, in a thread if they are long."""
+    kept = (getattr(row, name) for row in rows for name in _TEXTS)
+    # A column of a damaged file may hold anything.
+    texts = [each for each in kept if isinstance(each, str)]
+    return await run_off_loop(is_long_json(*texts), read)
+
+
 def read_entry(row: Any) -> Entry:
     """The entry of a row; `CorruptRow` if the row can't be read."""
     try:
@@ -193,7 +206,7 @@ def read_parked(row: Any) -> Parked:
 def _tellable_columns(row: Any) -> dict[str, Any]:
     """The columns of a row without those that may be damaged."""
     names = ((name, getattr(row, name)) for name in _NAMES)
-    found = {name: None if value is None else str(value) for name, value in names}
+    found: dict[str, Any] = {name: None if value is None else str(value) for name, value in names}
     moments = ((name, getattr(row, name)) for name in _MOMENTS)
     found |= {name: value if isinstance(value, _MOMENT) else None for name, value in moments}
     if found["proposed_at"] is None:

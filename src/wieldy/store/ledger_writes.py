@@ -19,6 +19,7 @@ from .databases.prepared_statements import Values, Write, insert_if_new
 from .databases.tables import calls
 from .process_owner import ProcessOwner
 from .row_values import (
+    Written,
     argument_columns,
     around_column,
     call_columns,
@@ -36,7 +37,17 @@ _MOST_REFUSED = 100_000
 class Record:
     """The facts about a call's row while the call runs."""
 
-    __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
+    __slots__ = (
+        "begun",
+        "id",
+        "is_new",
+        "over",
+        "owner",
+        "proposed_at",
+        "repeated",
+        "started_at",
+        "written",
+    )
 
     def __init__(self, call: Call) -> None:
         # A call with a new id and without a key can't have been made before.
@@ -48,6 +59,8 @@ class Record:
         self.over = False
         self.owner: ProcessOwner | None = None
         self.repeated = False
+        # The arguments as they are kept, if they are large and were written off the loop.
+        self.written: tuple[str, int] | None = None
 
     def leave(self) -> None:
         """Note that the call no longer runs, and that its row says so."""
@@ -71,7 +84,7 @@ def digest_without_secrets(run: Run, written: str | None = None) -> str:
 def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transitions.Put:
     """The operation that writes that a call starts."""
     call, tool = run.call, run.tool
-    arguments, partial = written_arguments(run.arguments, run.secrets)
+    arguments, partial = record.written or written_arguments(run.arguments, run.secrets)
     begun = (record.proposed_at, record.started_at, owner.id)
     row: Values = (record.id, tool.name, "started", tool.fingerprint, arguments, partial, *begun)
     start, brief = transitions.START, len(arguments) < _BRIEF
@@ -112,10 +125,12 @@ class Ending(Write):
     __slots__ = ("_outcome", "_record", "_run")
     done = True
 
-    def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
+    def __init__(
+        self, run: Run, outcome: Outcome, record: Record, written: Written | None = None
+    ) -> None:
         self._run, self._outcome, self._record = run, outcome, record
         record.over = True
-        written = written_outcome(outcome, run.secrets)
+        written = written or written_outcome(outcome, run.secrets)
         state, value, content, error, metadata, seconds = written
         owner = None if record.owner is None else record.owner.id
         begun = (time.time(), record.id, owner, record.started_at)

@@ -1,5 +1,6 @@
 """Record each call before its function is entered, and before anybody is shown its end."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from wieldy.core.errors import (
     ToolFailed,
 )
 from wieldy.core.limits.call_limits import TooManyCalls
+from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.permission.modes import ModeChange
 from wieldy.core.run import Handler, LateRefusal, Objection, Run
 
@@ -26,7 +28,7 @@ from . import transitions
 from .databases.database import Operation
 from .databases.database_errors import ValueRefused, translate_error
 from .databases.prepared_statements import Write
-from .ledger_entry import Entry, read_shown
+from .ledger_entry import Entry, read_off_loop, read_shown
 from .ledger_writes import (
     Ending,
     Record,
@@ -35,7 +37,16 @@ from .ledger_writes import (
     unrecorded_outcome,
 )
 from .process_owner import ProcessOwner
-from .row_values import decision_columns, from_column, mode_row, outcome_columns, to_column
+from .row_values import (
+    Written,
+    decision_columns,
+    from_column,
+    mode_row,
+    outcome_columns,
+    to_column,
+    written_arguments,
+    written_outcome,
+)
 from .store_access import StoreAccess
 from .wakeups import Repeated
 
@@ -94,7 +105,7 @@ class LedgerRecorder:
         def enter(run: Run) -> Awaitable[Outcome]:
             record: Record = run.record
             opened = store.in_use
-            if opened is None or record.begun or record.over:
+            if opened is None or record.begun or record.over or run.is_large:
                 return self._start(run, record, judge_again)
             start = self._begin(run, record, opened.owner)
             if isinstance(start, Write) and opened.commit_here(start):
@@ -118,6 +129,10 @@ class LedgerRecorder:
                 opened = self._store.in_use or await self._store.opened()
                 if start is None or record.owner is not opened.owner:
                     # The store was reopened meanwhile, and the former owner has left.
+                    if run.is_large:
+                        record.written = await asyncio.to_thread(
+                            written_arguments, run.arguments, run.secrets
+                        )
                     start = self._begin(run, record, opened.owner)
                 first = await opened.write(start)
             except StoreError as error:
@@ -141,9 +156,37 @@ class LedgerRecorder:
         record: Record = run.record or Record(run.call)
         if outcome.status is _PENDING or record.repeated:
             return _known_outcome(outcome)
+        if is_large((outcome.value, outcome._content)):
+            return self._end_off_loop(run, outcome, record)
+        return self._end_now(run, outcome, record)
+
+    async def _end_off_loop(self, run: Run, outcome: Outcome, record: Record) -> Outcome:
+        """The same for a large value, which is written in a thread."""
+        writing = asyncio.ensure_future(asyncio.to_thread(written_outcome, outcome, run.secrets))
+        left = written = None
+        try:
+            try:
+                written = await asyncio.shield(writing)
+            except asyncio.CancelledError as error:
+                # The caller has left, and is told so when the end is recorded.
+                left = error
+                written = await writing
+        except MemoryError:
+            pass  # It is tried once more, and then written when there is memory again.
+        except BaseException:
+            self.end_soon(run, outcome)
+            raise
+        outcome = await self._end_now(run, outcome, record, written)
+        if left is not None:
+            raise left
+        return outcome
+
+    def _end_now(
+        self, run: Run, outcome: Outcome, record: Record, written: Written | None = None
+    ) -> Awaitable[Outcome]:
         opened = self._store.in_use
         try:
-            ending = Ending(run, outcome, record)
+            ending = Ending(run, outcome, record, written)
             if run.foretold is not None and record.begun:
                 run.foretold(outcome)
             ended = record.begun and opened is not None and opened.commit_here(ending)
@@ -287,9 +330,11 @@ class LedgerRecorder:
         """
         try:
             _refuse_itself(run, first)
-            entry = await self._store.entry(first, True) if row is None else read_shown(row)
-            asked = entry.asked or digest_of(entry.call.arguments)
-            if entry.call.tool != run.tool.name or asked != digest_without_secrets(run):
+            if row is None:
+                entry = await self._store.entry(first, True)
+            else:
+                entry = await read_off_loop([row], lambda: read_shown(row))
+            if not await run_off_loop(run.is_large, lambda: _asks_the_same(run, entry)):
                 raise KeyTaken(run.tool.name, first)
             if not _is_settled(entry):
                 entry = await self._store.until(first, _is_settled)
@@ -305,6 +350,12 @@ class LedgerRecorder:
 
 async def _known_outcome(outcome: Outcome) -> Outcome:
     return outcome
+
+
+def _asks_the_same(run: Run, first: Entry) -> bool:
+    """Whether a call has the tool and the arguments of an earlier one."""
+    asked = first.asked or digest_of(first.call.arguments)
+    return first.call.tool == run.tool.name and asked == digest_without_secrets(run)
 
 
 def _end_later(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:

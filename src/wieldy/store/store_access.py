@@ -11,7 +11,7 @@ from wieldy.core.holdings import Holdings
 
 from .databases.database import Operation, parse_address, shown_address
 from .doorway import Doorway
-from .ledger_entry import Entry, read_entry, read_shown
+from .ledger_entry import Entry, read_entry, read_off_loop, read_shown
 from .open_store import Opened, StoreClosed
 from .pruning import Pruning
 from .transitions import find_row
@@ -132,7 +132,7 @@ class StoreAccess:
         row = await self.read(lambda connection: find_row(connection, call_id))
         if row is None:
             raise CallNotFound(call_id, recorded=True)
-        return read_shown(row) if shown else read_entry(row)
+        return await read_off_loop([row], lambda: read_shown(row) if shown else read_entry(row))
 
     async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
         """Wait until a call meets a condition, or its process is gone; returns its entry."""

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
@@ -22,7 +22,7 @@ from wieldy.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from wieldy.core.off_loop import is_large, is_long_json, run_off_loop
+from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.permission.parked import (
     Edited,
     Parked,
@@ -35,7 +35,7 @@ from wieldy.core.run_errors import RunEnded
 
 from . import transitions
 from .databases.tables import calls, in_state
-from .ledger_entry import Entry, read_entry, read_parked
+from .ledger_entry import Entry, read_entry, read_off_loop, read_parked
 from .nested_runs import find_ended
 from .recorder import LedgerRecorder
 from .row_values import (
@@ -50,7 +50,6 @@ from .row_values import (
 from .store_access import StoreAccess
 from .wakeups import Repeated
 
-T = TypeVar("T")
 _REMEMBERED = 1000
 _log = logging.getLogger("wieldy")
 
@@ -108,7 +107,7 @@ class StoredApprovals:
         found: list[Parked] = []
         while True:
             rows = await self._read_waiting(wanted)
-            found += await _read_rows(rows, partial(self._read_unclaimed, rows))
+            found += await read_off_loop(rows, partial(self._read_unclaimed, rows))
             if wanted.limit is None or len(rows) < wanted.limit or len(found) >= wanted.limit:
                 return found[: wanted.limit]
             wanted = wanted._replace(after=(rows[-1].proposed_at, rows[-1].id))
@@ -138,7 +137,7 @@ class StoredApprovals:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
         row = await self._store.read(lambda c: transitions.find_row(c, call_id))
         there = _require_parked(row, call_id)
-        return await _read_rows([there], lambda: self._read_row(there))
+        return await read_off_loop([there], lambda: self._read_row(there))
 
     async def find_call(self, call_id: str) -> Call:
         """The recorded call of this id; `CallNotFound` otherwise."""
@@ -262,16 +261,10 @@ class StoredApprovals:
         there = _require_parked(row, seen.id)
         if there.state == "pending":
             raise went_on(seen, there.decided_by)
-        call = await _read_rows([there], lambda: read_entry(there).call)
+        call = await read_off_loop([there], lambda: read_entry(there).call)
         self._store.bell.ring(seen.id)
         check_agreement(call, decision)
         return call
-
-
-async def _read_rows(rows: Sequence[Row[Any]], read: Callable[[], T]) -> T:
-    """What is read of rows, in a thread if they are long."""
-    texts = [text for row in rows for text in (row.arguments, row.covered)]
-    return await run_off_loop(is_long_json(*texts), read)
 
 
 def _at_rest(entry: Entry) -> bool:

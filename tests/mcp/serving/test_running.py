@@ -211,6 +211,22 @@ HELLO = message(
 ) + message("notifications/initialized")
 
 
+async def test_too_many_values_in_a_pipe_are_refused_and_the_next_request_is_answered() -> None:
+    many = message("tools/call", 2, name="loud", arguments={"word": [0] * 60_000})
+    told = message("notifications/progress", progressToken=1, progress=1, extra=[0] * 60_000)
+    async with process() as started:
+        assert started.stdin is not None and started.stdout is not None
+        started.stdin.write(HELLO + told + many + message("tools/list", 3))
+        answers: dict[int, Any] = {}
+        async with asyncio.timeout(SECONDS):
+            while not {2, 3} <= answers.keys():
+                answer = json.loads(await started.stdout.readline())
+                answers[answer.get("id")] = answer
+    assert "50,000 values" in answers[2]["error"]["message"]
+    assert "`max_values`" in answers[2]["error"]["message"]
+    assert len(answers[3]["result"]["tools"]) == 4
+
+
 async def test_a_pipe_carries_messages_only_and_ends_with_its_input() -> None:
     noise = b"not a message\n" + b"{" * 5_000_000 + b"\n" + b"\xff\xfe\n\n"
     call = message("tools/call", 2, name="loud", arguments={"word": "w"})

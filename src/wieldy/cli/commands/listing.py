@@ -9,7 +9,7 @@ from wieldy.cli.sources import LoadedSources, NothingLoaded, loaded_tools
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.references import split_reference
+from wieldy.core.schema.schema_references import split_reference
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import tool_definitions

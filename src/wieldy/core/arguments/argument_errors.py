@@ -11,7 +11,7 @@ from pydantic_core.core_schema import ErrorType
 
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.references import find_part
+from wieldy.core.schema.schema_references import find_part
 from wieldy.core.secrets.secret import is_secret
 
 _SHOWN = 5

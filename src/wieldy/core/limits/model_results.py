@@ -1,5 +1,6 @@
 """What models and clients read of outcomes: at most so much, and the rest by its handle."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from wieldy.core.registry import Registry
 from .bounded_result import LargeResult, find_bound, find_large
 from .handles import is_handle
 from .kept_results import MAX_SESSION, UNTIL, KeptResults
+from .off_loop import is_large, run_off_loop
 
 READING_TOOL = "artifact_read"
 # Keeps the whole text of a result, and returns its handle.
@@ -82,7 +84,10 @@ class ModelResults:
         bound = self._usual
         if own is not None or max_result is not None:
             bound = find_bound(self.max_result if max_result is None else max_result, own)
-        large = None if bound is None else find_large(outcome, bound)
+        if bound is None:
+            return outcome
+        much = is_large((outcome.value, outcome._content))
+        large = await run_off_loop(much, lambda: find_large(outcome, bound))
         return outcome if large is None else await self._cut_result(outcome, large)
 
     async def open(self, reference: str, session: str | None) -> KeptText:
@@ -106,7 +111,9 @@ class ModelResults:
         if not large.is_cut:
             return large.cut("")
         try:
-            handle, place = await self._keep_whole(outcome, large.whole_text())
+            handle, place = await self._keep_whole(
+                outcome, await asyncio.to_thread(large.whole_text)
+            )
         except Exception as error:
             # The whole would be too much, also where nobody can keep the rest.
             cut = large.cut("the rest could not be kept")

@@ -1,5 +1,6 @@
 """Hold a call until it is allowed to run."""
 
+import asyncio
 import inspect
 import logging
 import time
@@ -24,7 +25,7 @@ from wieldy.core.errors import (
 )
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
-from wieldy.core.off_loop import is_large, run_off_loop
+from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.outside.untrusted_sessions import MemorySessions, UntrustedSessions
 from wieldy.core.run import Executor, Handler, LateRefusal, Layer, Objection, Run
 from wieldy.core.secrets.credential import argument_secrets
@@ -226,7 +227,9 @@ class Permits:
         answered = run.call.decision is not None
         if ruling.decision == "deny" and not (ruling.asks and run.was_answered):
             return _denied_outcome(run, ruling.because)
-        why_not = _find_disagreement(run) if answered else None
+        why_not = None
+        if answered:
+            why_not = await run_off_loop(run.is_large, lambda: _find_disagreement(run))
         if why_not is not None:
             return _denied_outcome(run, why_not)
         if ruling.decision == "dry-run":
@@ -244,7 +247,8 @@ class Permits:
             run.note("simulated", True)
             return await self._simulate_call(run, run.tool.simulate)
         because = ruling.because[0].upper() + ruling.because[1:]
-        return Outcome(run.call, Status.OK, f"Not run: {_shown_words(run)}. {because}.")
+        words = await run_off_loop(run.is_large, lambda: _shown_words(run))
+        return Outcome(run.call, Status.OK, f"Not run: {words}. {because}.")
 
     async def _simulate_call(self, run: Run, simulate: Callable[..., Any]) -> Outcome:
         tool = run.tool
@@ -266,7 +270,7 @@ class Permits:
             own = {"reason": reason, "expires_at": expires_at, "deps": run.deps}
             return Parked(call, run.tool.fingerprint, **own, **discreet)
 
-        parked = await run_off_loop(is_large(run.arguments), make_parked)
+        parked = await run_off_loop(run.is_large, make_parked)
         # The approver gets a copy, so that its changes affect nobody else.
         answer = await _ask_approver(self.approver, parked, run.secrets)
         if answer is True:
@@ -362,18 +366,28 @@ class _Guard:
             self.known = edition, judge = permits.edition, permits.judge(self._tool)
         if judge is None:
             return proceed(run)
-        # The function gets exactly what was judged, even if the caller changes what it sent.
-        run.values, run.judged = private_arguments(run.values), edition
-        run.tainted = tainted
-        ruling = judge(run)
+        run.judged, run.tainted = edition, tainted
+        if run.is_large:
+            return self._judge_off_loop(run, proceed, judge, edition)
+        return self._follow_ruling(run, proceed, _judge_values(run, judge), edition)
+
+    async def _judge_off_loop(
+        self, run: Run, proceed: Handler, judge: Judge, edition: int
+    ) -> Outcome:
+        ruling = await asyncio.to_thread(_judge_values, run, judge)
+        return await self._follow_ruling(run, proceed, ruling, edition)
+
+    def _follow_ruling(
+        self, run: Run, proceed: Handler, ruling: Ruling, edition: int
+    ) -> Awaitable[Outcome]:
         if ruling is SESSION_UNKNOWN:
             return self._look_first(run, proceed)
-        if permits.stored is not None:
+        if self._permits.stored is not None:
             # Only a record has a place for it.
             run.because = ruling[1]
         if ruling[0] == "run":
             return proceed(run)
-        return permits.withhold(run, proceed, ruling, edition)
+        return self._permits.withhold(run, proceed, ruling, edition)
 
     async def _look_first(self, run: Run, proceed: Handler) -> Outcome:
         tainted = await self._permits.look_at_sessions(run)
@@ -382,6 +396,12 @@ class _Guard:
     async def _renew_rules(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
         await _read_again(stored, self._tool)
         return await self._decide_call(run, proceed)
+
+
+def _judge_values(run: Run, judge: Judge) -> Ruling:
+    # The function gets exactly what was judged, even if the caller changes what it sent.
+    run.values = private_arguments(run.values)
+    return judge(run)
 
 
 async def _read_again(stored: StoredRules, tool: Tool) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
-from wieldy.core.schema.references import split_reference, write_reference
+
+from .schema_references import split_reference, write_reference
 
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _HOMES = ("$defs", "definitions")

@@ -8,13 +8,13 @@ from wieldy.core.bounded_json import NestedTooDeep, check_depth, parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import DefinitionError, InvalidResult
 from wieldy.core.run import Handler, Run
-from wieldy.core.schema.references import find_part
 from wieldy.core.secrets.secret import redact_text
 from wieldy.core.tool import Tool
 
 from .misfit import Misfit, find_misfits
 from .result_wrapping import is_wrapped, wrapped_schema
 from .schema_check import SchemaCheck
+from .schema_references import find_part
 
 _LONGEST = 300
 # A schema that has nothing else says nothing about the value.

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import urljoin
 
 from wieldy.core.bounded_json import NestedTooDeep, check_depth
-from wieldy.core.schema.references import split_reference, step_down
+
+from .schema_references import split_reference, step_down
 
 MOST_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.

@@ -10,9 +10,9 @@ from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.output.kwargs_schema import kwargs_schema
 from wieldy.core.arguments.private_copy import private_copy
+from wieldy.core.arguments.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.call import Outcome
 from wieldy.core.names import listed_names
-from wieldy.core.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.schema.annotations import signature_of, written_annotations
 from wieldy.core.schema.signature import bound_keywords, type_hints, unwrap_partial
 from wieldy.core.sync import blocking_border

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
+from wieldy.core.arguments.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import NameTaken
-from wieldy.core.read_only import ReadOnlyDict, make_read_only
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from wieldy.core.arguments.read_only import ReadOnlyDict
 from wieldy.core.call import Call
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
 from wieldy.core.permission.group_tool import choose_groups, group_notes, switchable_groups
-from wieldy.core.read_only import ReadOnlyDict
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.schema.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name

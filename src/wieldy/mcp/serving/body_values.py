@@ -17,10 +17,15 @@ async def has_more_values(body: bytes | bytearray, most: int) -> bool:
     An empty list or object counts as two. What is not JSON is counted by the signs of JSON in it.
     """
     # Signs in strings count here as well, so a text with few of them needs no closer look.
+    return _count_signs(body) >= most and await asyncio.to_thread(holds_more, body, most)
+
+
+def holds_more(body: bytes | bytearray, most: int) -> bool:
+    """The same for a thread that may take its time."""
     if _count_signs(body) < most:
         return False
     # UTF-8 is the only encoding of JSON without this byte; in others strings can't be told apart.
-    return b"\0" in body or await asyncio.to_thread(_has_more, body, most)
+    return b"\0" in body or _has_more(body, most)
 
 
 def _has_more(body: bytes | bytearray, most: int) -> bool:
@@ -39,6 +44,11 @@ def _has_more(body: bytes | bytearray, most: int) -> bool:
         place = end if closed is None else closed.end()
         strings += 1
     return False
+
+
+def too_many_values(what: str, most: int | None) -> str:
+    """What a client is told whose body or message has more values."""
+    return f"The {what} has more than {most:,} values. The setting is `max_values`."
 
 
 def _count_signs(body: bytes | bytearray, start: int = 0, end: int | None = None) -> int:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import WieldyError
+from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.permission.deciders import DECIDING, IN_CLIENT
 from wieldy.core.permission.decisions import attended_call
 from wieldy.core.permission.parked import Parked, make_receipt
@@ -180,7 +181,8 @@ class Elicitation:
         # A call that is already approved waits for a process that has the tool.
         if outcome.call.decision is not None or not await self._may_ask(outcome.call):
             return None
-        return approval_question(outcome, tool, asker)
+        much = is_large(outcome.call.arguments)
+        return await run_off_loop(much, lambda: approval_question(outcome, tool, asker))
 
     async def _may_ask(self, call: Call) -> bool:
         """Whether this client's user may be asked to approve a call.

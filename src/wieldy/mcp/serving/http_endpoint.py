@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar, cast
+from typing import cast
 
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -13,14 +13,12 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from .access import Access
-from .body_values import MAX_VALUES
 from .callers import GivenTokens, Identifier, KeptTokens, ResourceMetadata, may_do
 from .health import Health
 from .http_guard import MAX_BODY, Guard
 from .offer import ServedBox
-from .server import BoxServer, ServerOptions, server
+from .server import BoxServer, ServerOptions, above_zero, server
 
-N = TypeVar("N", int | None, float | None)
 PATH = "/mcp"
 MAX_SESSIONS = 1000
 IDLE_SECONDS = 1800.0
@@ -35,9 +33,7 @@ class WebOptions(ServerOptions, total=False):
     accepts requests of other machines without a token. With an `events` store of the SDK,
     clients of the older protocol can continue reading after a broken connection.
 
-    `max_body` is how many bytes the body of a request may have, by default 4 MiB, and `max_values`
-    how many values, by default 50,000: each of them is judged, stored and shown to a person. None
-    means no limit of values.
+    `max_body` is how many bytes the body of a request may have, by default 4 MiB.
 
     `max_sessions` is how many sessions of the older protocol may be open at once, by default
     1,000; a client that wants one more is told to try again later. A session without a request
@@ -57,7 +53,6 @@ class WebOptions(ServerOptions, total=False):
     origins: Sequence[str]
     anonymous: bool
     max_body: int
-    max_values: int | None
     events: EventStore | None
     max_sessions: int | None
     session_idle: float | None
@@ -93,10 +88,9 @@ class HttpEndpoint:
             open_to_all=not identifiers,
         )
         self._max_body = options.get("max_body", MAX_BODY)
-        most_values = _above_zero("max_values", options.get("max_values", MAX_VALUES))
         self._events = options.get("events")
-        self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
-        self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
+        self._most = above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
+        self._idle = above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
         health = Health(self.server, self.access, options.get("started"))
         described = [_serve_metadata(each) for each in self.access.metadata]
@@ -104,7 +98,12 @@ class HttpEndpoint:
         self.access.open_paths |= {*open_paths}
         self.before_drain: list[Callable[[], None]] = []
         self.middleware = [
-            Middleware(Guard, access=self.access, max_body=self._max_body, max_values=most_values)
+            Middleware(
+                Guard,
+                access=self.access,
+                max_body=self._max_body,
+                max_values=self.server.max_values,
+            )
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -176,12 +175,6 @@ def _find_deciders(box: object) -> list[Identifier]:
     if getattr(box, "recorded", False) and hasattr(box, "store"):
         return [KeptTokens(box.store)]
     return []
-
-
-def _above_zero(option: str, given: N) -> N:
-    if given is not None and not given > 0:
-        raise ValueError(f"{option} must be above 0, or None for no limit, not {given!r}")
-    return given
 
 
 def _with_retry(send: Send) -> Send:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wieldy.core.bounded_json import dump_json
 
 from .access import Access
-from .body_values import MAX_VALUES, has_more_values
+from .body_values import MAX_VALUES, has_more_values, too_many_values
 from .callers import IdentifiedUser, Identity
 from .held_answers import HeldAnswer
 from .refusals import Refusal
@@ -133,8 +133,7 @@ class Guard:
             return None, None
         most = self._max_values
         if most is not None and await has_more_values(body, most):
-            said = f"The body has more than {most:,} values. The setting is `max_values`."
-            return Refusal(413, said), receive
+            return Refusal(413, too_many_values("body", most)), receive
         message = {"type": "http.request", "body": bytes(body), "more_body": False}
         return None, _replay(message, receive)
 

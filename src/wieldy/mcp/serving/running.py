@@ -1,6 +1,7 @@
 """Run a server until it is told to stop: over standard input and output, or over HTTP."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -20,11 +21,14 @@ from typing import Any, cast
 import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
 from wieldy.core.keyword_check import check_options
 
+from .body_values import too_many_values
 from .http_endpoint import PATH, HttpEndpoint, WebOptions, of_server
 from .offer import ServedBox
 from .server import BoxServer, server
@@ -92,8 +96,8 @@ async def serve(
 
 async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
     """Serve one client over standard input and output, until it closes them or on a signal."""
-    with _own_streams() as (stdin, stdout):
-        lines, answers = Lines(stdin), Answers(stdout)
+    with _own_streams() as (stdin, stdout), _frozen_heap():
+        lines, answers = Lines(stdin, made.max_values), Answers(stdout)
 
         async def leave() -> None:
             # The client may have stopped reading.
@@ -112,6 +116,14 @@ async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
         # The output of a tool must not be read as a message.
         with redirect_stdout(sys.stderr), _on_signal(leave, end):
             async with stdio_server(*streams) as (incoming, outgoing):
+
+                async def refuse(request_id: str | int) -> None:
+                    said = too_many_values("message", made.max_values)
+                    error = ErrorData(code=INVALID_REQUEST, message=said)
+                    answer = JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+                    await outgoing.send(SessionMessage(answer))
+
+                lines.refuse = refuse
                 try:
                     await made.run(incoming, outgoing, made.create_initialization_options())
                 finally:
@@ -153,7 +165,7 @@ async def serve_application(
         forwarded_allow_ips=list(trusted_proxies),
     )
     web = _Web(settings, lambda: endpoint.drain(grace), ready)
-    with _bind_socket(host, port) as bound:
+    with _bind_socket(host, port) as bound, _frozen_heap():
         async with opened(endpoint.server):
             await _until_told(web, bound)
 
@@ -258,6 +270,23 @@ def _on_signal(
         for each in signals:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.remove_signal_handler(each)
+
+
+@contextmanager
+def _frozen_heap() -> Iterator[None]:
+    """Have the garbage collector pass over what is loaded already.
+
+    A request with very many values makes it look through everything, which takes a tenth of a
+    second for the modules alone, and nobody is answered meanwhile.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

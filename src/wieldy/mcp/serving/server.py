@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -41,6 +41,7 @@ from wieldy.mcp.tasks_extension import TASKS, TaskParams, UpdateTaskParams
 from wieldy.wire.definitions import lowered_schema, tool_definitions
 
 from .approved_runner import Pickup
+from .body_values import MAX_VALUES
 from .call_results import Answer, call_answer, complete_result
 from .callers import caller_name, current_identity
 from .denied_tools import hide_denied_tool
@@ -64,6 +65,7 @@ from .tasks.task_settings import Tasks, is_task_id, make_task_id
 from .traffic import Traffic
 
 Request = ServerRequestContext[Any, Any]
+N = TypeVar("N", int | None, float | None)
 _DAY = 24 * 3600.0
 _STALE = CacheHint(ttl_ms=0, scope="private")
 _request: ContextVar[Request | None] = ContextVar("wieldy_mcp_request", default=None)
@@ -83,6 +85,8 @@ class ServerOptions(TypedDict, total=False):
             that serve the same clients need the same one.
         check_output: whether a result that does not fit its output schema is an error.
         tasks: when a call becomes a task, for clients that know tasks; None for never.
+        max_values: how many values the JSON of one request may have, by default 50,000: each of
+            them is judged, stored and shown to a person. None means no limit.
     """
 
     name: str
@@ -95,6 +99,7 @@ class ServerOptions(TypedDict, total=False):
     secret: str | bytes | None
     check_output: bool
     tasks: Tasks | None
+    max_values: int | None
 
 
 def server(box: "ServedBox | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
@@ -136,6 +141,13 @@ def current_request() -> Request:
     return request
 
 
+def above_zero(option: str, given: N) -> N:
+    """A limit as it is given; `ValueError` unless it is above 0, or None for no limit."""
+    if given is not None and not given > 0:
+        raise ValueError(f"{option} must be above 0, or None for no limit, not {given!r}")
+    return given
+
+
 class BoxServer(Server[Any]):
     """The tools of a box for MCP clients; each call goes through the box's engine."""
 
@@ -167,6 +179,7 @@ class BoxServer(Server[Any]):
         self._views: Mapping[str, Offer] = {} if views is None else views
         self._check_output = options.get("check_output", True)
         self.self_approval = options.get("self_approval", False)
+        self.max_values = above_zero("max_values", options.get("max_values", MAX_VALUES))
         self._patience = options.get("patience", 300.0)
         asks = options.get("elicitation", True)
         self._asking = Elicitation(box, asks, self._patience, self._check_output)

@@ -1,10 +1,14 @@
 """Read standard input line by line, without keeping the program from ending."""
 
 import asyncio
+import json
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from typing import NamedTuple
+
+from .body_values import holds_more
 
 _CHUNK = 65536
 _LONGEST = 4 * 1024 * 1024
@@ -13,28 +17,49 @@ _MOST_WAITING = 64
 _MOST_WAITING_BYTES = 2 * _LONGEST
 
 
+Refuse = Callable[[str | int], Awaitable[None]]
+
+
+class _Line(NamedTuple):
+    text: str
+    size: int
+    has_too_many: bool = False
+    request_id: str | int | None = None
+
+
 class Lines:
     """The lines of a file descriptor, as they arrive.
 
     A separate daemon thread reads, because a thread of a pool would keep the process alive
     until the next line. A line that is too long is dropped.
+
+    Args:
+        descriptor: The file descriptor.
+        max_values: How many values the JSON of a line may have; None for no limit.
+
+    Attributes:
+        refuse: Is told the id of a request that has more values, which is left out.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, max_values: int | None = None) -> None:
+        self.refuse: Refuse | None = None
+        self._max_values = max_values
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[tuple[str, int] | None] = asyncio.Queue()
+        self._lines: asyncio.Queue[_Line | None] = asyncio.Queue()
         self._changed = threading.Condition()
         self._waiting = self._held = 0
         threading.Thread(target=self._read_lines, name="wieldy-stdin", daemon=True).start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (taken := await self._lines.get()) is not None:
-            line, size = taken
             with self._changed:
-                self._waiting, self._held = self._waiting - 1, self._held - size
+                self._waiting, self._held = self._waiting - 1, self._held - taken.size
                 self._changed.notify()
-            yield line
+            if not taken.has_too_many:
+                yield taken.text
+            elif self.refuse is not None and taken.request_id is not None:
+                await self.refuse(taken.request_id)
 
     def close(self) -> None:
         """Stop here, even if more lines arrive."""
@@ -60,5 +85,19 @@ class Lines:
             while self._waiting >= _MOST_WAITING or self._held > _MOST_WAITING_BYTES:
                 self._changed.wait()
             self._waiting, self._held = self._waiting + 1, self._held + len(line)
-        text = line.decode("utf-8", "replace")
-        self._loop.call_soon_threadsafe(self._lines.put_nowait, (text, len(line)))
+        if self._max_values is not None and holds_more(line, self._max_values):
+            given = _Line("", len(line), True, _find_id(line))
+        else:
+            given = _Line(line.decode("utf-8", "replace"), len(line))
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, given)
+
+
+def _find_id(line: bytes) -> str | int | None:
+    """The id of a request; None of anything else."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = message.get("id") if isinstance(message, dict) else None
+    is_id = isinstance(found, str | int) and not isinstance(found, bool)
+    return found if is_id else None

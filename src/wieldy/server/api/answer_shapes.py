@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json, parse_json
-from wieldy.core.off_loop import is_large
+from wieldy.core.limits.off_loop import is_large
 
 _SHOWN = 20_000
 
@@ -65,7 +65,7 @@ class _Whole:
 
 
 def _keep_whole(value: Any, info: SerializationInfo) -> Any:
-    """A value as it is; a large one is kept apart for `write_json`, whose context this is."""
+    """A value as it is; a large one is kept apart for `dump_answer`, whose context this is."""
     if info.context is None or not is_large(value):
         return value
     info.context.append(value)
@@ -83,7 +83,7 @@ class _PieceWriter(json.JSONEncoder):
         return str(o)
 
 
-def write_json(body: Any) -> str:
+def dump_answer(body: Any) -> str:
     """An answer, or a part of a call, as JSON; other threads go on while a large one is written."""
     whole: list[Any] = []
     if isinstance(body, BaseModel):

@@ -16,12 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wieldy.core.call import Scope as CallScope
 from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
+from wieldy.core.limits.off_loop import is_long_json, run_off_loop
 from wieldy.mcp.serving.callers import Identity, current_identity
 from wieldy.mcp.serving.server import BoxServer
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
-from .answer_shapes import Input, read_cursor, write_json
+from .answer_shapes import Input, dump_answer, read_cursor
 from .api_problems import Problem, find_problem, forbidden, not_found, unknown_person
 from .path_parts import read_part
 
@@ -299,7 +300,7 @@ def write_answer(
 ) -> Response:
     """The JSON answer with this body."""
     more = {**ANSWER_HEADERS, **(headers or {})}
-    return Response(write_json(body), status, more, "application/json")
+    return Response(dump_answer(body), status, more, "application/json")
 
 
 def _read_query(request: Request, model: type[Input]) -> Input:
@@ -317,8 +318,13 @@ async def _read_body(request: Request, model: type[Input]) -> Input:
     if kind != "application/json":
         hint = "Send JSON, with the header `Content-Type: application/json`."
         raise Problem(415, "not_json", "The body must be JSON.", hint)
+    body = await request.body()
+    return await run_off_loop(is_long_json(body), lambda: _parse_body(body, model))
+
+
+def _parse_body(body: bytes, model: type[Input]) -> Input:
     try:
-        return model.model_validate_json(await request.body())
+        return model.model_validate_json(body)
     except ValidationError as error:
         if any(fault["type"] == "json_invalid" for fault in error.errors(include_url=False)):
             hint = "Send one JSON object, encoded as UTF-8."

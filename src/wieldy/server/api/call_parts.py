@@ -10,7 +10,7 @@ from wieldy.core.block import Audio, Block, Image, Resource
 from wieldy.store.ledger_entry import Entry
 from wieldy.wire.picture_kinds import find_picture_kind, read_base64
 
-from .answer_shapes import clean_text, write_json
+from .answer_shapes import clean_text, dump_answer
 from .api_operations import ANSWER_HEADERS, Asked, operation
 from .api_problems import not_found
 from .call_resource import find_call
@@ -75,4 +75,4 @@ def _read_bytes(block: Block) -> bytes:
 
 
 def _write_part(entry: Entry, part: str) -> bytes:
-    return str(clean_text(write_json(_PARTS[part](entry)))).encode()
+    return str(clean_text(dump_answer(_PARTS[part](entry)))).encode()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wieldy.core.schema.references import find_part
+from wieldy.core.schema.schema_references import find_part
 
 _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 _ALL = frozenset({"object", "array"}) | _SCALARS

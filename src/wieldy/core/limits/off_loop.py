@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from wieldy.core.block import Block
+
 T = TypeVar("T")
 # About a millisecond of work; handing that to a thread takes a tenth of it.
 _FEW = 1_000
@@ -24,6 +26,9 @@ def is_large(value: Any) -> bool:
         inner = waiting.pop()
         if isinstance(inner, str | bytes):
             left -= len(inner) // _CHARACTERS
+        elif isinstance(inner, Block):
+            left -= 1
+            waiting += (getattr(inner, "text", None), getattr(inner, "data", None))
         elif isinstance(inner, list | tuple | Mapping):
             left -= len(inner)
             if left >= 0:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from wieldy import Toolbox
-from wieldy.core.schema.references import find_part, split_reference, write_reference
+from wieldy.core.schema.schema_references import find_part, split_reference, write_reference
 from wieldy.wire.structured.structured_stream import StructuredStream
 
 
