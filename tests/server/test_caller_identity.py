@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from tests.mcp.clients import MODES, Mode, Person, connected, text_of
 from tests.mcp.served import served as serve_gateway
 from tests.mcp.web import Seen, served
-from wieldy import Toolbox
+from wieldy import Status, Toolbox
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.core.choices import Role
 from wieldy.mcp.serving.callers import Identity
@@ -58,12 +58,15 @@ class Tokens:
             for name in ("ann", "bob")
         }
         self.claims["eve"] = {"exp": time.time() + 3600}
+        self.chosen_by: tuple[str, ...] = ()
 
     async def identify(self, token: str) -> Identity | None:
         """Whose token this is."""
         roles: frozenset[Role] = frozenset(("call", "approve", "administer"))
         claims = self.claims.get(token)
-        return None if claims is None else Identity(token, roles, claims=dict(claims))
+        if claims is None:
+            return None
+        return Identity(token, roles, claims=dict(claims), chosen_by=self.chosen_by)
 
 
 @dataclass
@@ -286,6 +289,73 @@ async def test_a_call_whose_caller_is_not_known_any_more_fails_and_says_why(
         assert after["state"] == "error"
         assert "They have to come in again" in after["error"]
     assert upstream.identities() == {("Bearer listing-token", None)}
+
+
+async def test_a_call_that_waited_is_refused_if_a_claim_it_depends_on_is_another_by_now(
+    upstream: Upstream, path: Path, tokens: Tokens
+) -> None:
+    change(path, "headers.X-User", 'headers.X-Team = "${caller.claims.team}"\nheaders.X-User')
+    for name in ("ann", "bob"):
+        tokens.claims[name] |= {"team": "the-red-team", "groups": ["ops", "dev"]}
+    tokens.chosen_by = ("groups",)
+    async with gateway_of(path, tokens) as (gateway, url):
+
+        async def park() -> str:
+            made = await call_api(url, "ann", "/api/calls", {"tool": "s_wipe"})
+            return str(made["call_id"])
+
+        async def approve(call_id: str) -> Any:
+            return await call_api(url, "bob", f"/api/pending/{call_id}/approve", {})
+
+        # Digests are shown, and nothing else of the claims is kept or shown.
+        first = await park()
+        shown = await call_api(url, "bob", f"/api/pending/{first}")
+        assert list(shown["claims"]) == ["groups", "team"]
+        assert all(len(digest) == 64 for digest in shown["claims"].values())
+        kept = b"".join(each.read_bytes() for each in path.parent.glob("calls.db*"))
+        assert (b"claims" in kept, b"the-red-team" in kept, b"token-of-ann" in kept) == (
+            (True, False, False)
+        )
+
+        # A credential may be renewed, and the order of a list means nothing.
+        tokens.claims["ann"] |= {"search_token": "token-of-ann2", "groups": ["dev", "ops"]}
+        await call_api(url, "ann", "/api/me")
+        assert (await approve(first))["value"] == {"result": token_of("ann2")}
+
+        for claim, value in (("team", "the-blue-team"), ("groups", ["dev"]), ("team", None)):
+            waiting, picked_up = await park(), await park()
+            tokens.claims["ann"][claim] = value
+            await call_api(url, "ann", "/api/me")
+            refused = await approve(waiting)
+            assert refused["state"] == "denied"
+            assert f"the claim {claim} of its caller is not what it was" in refused["error"]
+            async with Toolbox(store=f"sqlite:///{path.parent}/calls.db") as elsewhere:
+                await elsewhere.approve(picked_up, by="bob")
+            outcome = await gateway.found.toolbox.wait(picked_up)
+            assert outcome.status is Status.DENIED
+    assert {each.get("x-team") for each in upstream.seen.requests} == {None, "the-red-team"}
+
+
+async def test_claims_that_chose_a_view_hold_for_tools_of_the_gateway_itself(
+    upstream: Upstream, path: Path, tokens: Tokens
+) -> None:
+    change(path, 'tools = "*"', 'tools = "s_*"')
+    tokens.chosen_by = ("groups",)
+    async with gateway_of(path, tokens) as (gateway, url):
+
+        @gateway.found.toolbox.tool(permission="confirm")
+        def drop() -> int:
+            """Drop it."""
+            return 1
+
+        receipt = await call_api(url, "ann", "/api/calls", {"tool": "drop"})
+        other = await call_api(url, "ann", "/api/calls", {"tool": "drop"})
+        done = await call_api(url, "bob", f"/api/pending/{other['call_id']}/approve", {})
+        assert done["value"] == 1
+        tokens.claims["ann"]["groups"] = ["new"]
+        await call_api(url, "ann", "/api/me")
+        done = await call_api(url, "bob", f"/api/pending/{receipt['call_id']}/approve", {})
+        assert done["state"] == "denied" and "the claim groups" in done["error"]
 
 
 async def test_a_new_token_of_a_caller_counts_at_once(

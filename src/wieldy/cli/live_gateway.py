@@ -79,6 +79,7 @@ class LiveGateway:
         self.people = people
         # A view is a part of what is offered: the tools of agents are for agents alone.
         found.offer = people.screen(found.offer)
+        found.toolbox.desk.hold_to_claims(people)
         self.views: dict[str, View] = make_views(file, found.offer)
         self.path = path
         self.started = False

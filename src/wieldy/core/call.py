@@ -160,6 +160,7 @@ class Decision:
         reason: Why, if they said.
         answers: The answers, if the tool had asked for input.
         state: The state in which such a tool had stopped.
+        claims: Digests, by name, of the claims of the caller that the call was made with.
     """
 
     __slots__ = (
@@ -168,6 +169,7 @@ class Decision:
         "arguments_digest",
         "at",
         "by",
+        "claims",
         "fingerprint",
         "reason",
         "state",
@@ -184,7 +186,9 @@ class Decision:
         reason: str | None = None,
         answers: Mapping[str, Any] | None = None,
         state: Any = None,
+        claims: Mapping[str, str] | None = None,
     ) -> None:
+        self.claims: Mapping[str, str] = claims or {}
         self.approved = approved
         self.fingerprint = fingerprint
         self.arguments_digest = arguments_digest

@@ -52,13 +52,18 @@ class CallerSource:
     @property
     def claims(self) -> set[str]:
         """The claims that callers need."""
-        facts = (
-            fact
+        return self.find_claims(credential=True) | self.find_claims(credential=False)
+
+    def find_claims(self, *, credential: bool) -> set[str]:
+        """The claims that are put into credentials, or those that are put anywhere else."""
+        return {
+            fact.key
             for templates in self._templates.values()
-            for template in templates.values()
+            for place, template in templates.items()
             for fact in template.facts
-        )
-        return {fact.key for fact in facts if fact.kind == "claims"}
+            if fact.kind == "claims"
+            and (is_credential(place) or is_credential(fact.key)) is credential
+        }
 
     def to_source(self) -> PerCaller:
         """The source, for `add_mcp`."""
@@ -140,14 +145,38 @@ class CallerSources:
         view.whole = offer.whole
         return view
 
-    def _shows(self, tool: Tool, scope: Scope) -> bool:
+    def digests(self, tool: Tool, scope: Scope) -> Mapping[str, str]:
+        """The digests of the claims that a call of this tool depends on.
+
+        Those are the claims that chose the view of its caller, and those that its server is sent
+        outside of credentials. A credential may be renewed while a call waits.
+        """
+        source = self._find_source(tool)
+        names = set() if source is None else source.find_claims(credential=False)
+        return self.known.find_digests(scope.caller, names - self._find_credentials())
+
+    def find_changed(self, scope: Scope, kept: Mapping[str, str]) -> str | None:
+        """The name of a claim that is another one by now; None if each is as it was kept."""
+        return self.known.find_changed(scope.caller, kept)
+
+    def _find_source(self, tool: Tool) -> CallerSource | None:
         kind, _, name = tool.source.partition(":")
-        source = self._sources.get(name) if kind == "mcp" else None
+        return self._sources.get(name) if kind == "mcp" else None
+
+    def _find_credentials(self) -> set[str]:
+        return {
+            name for each in self._sources.values() for name in each.find_claims(credential=True)
+        }
+
+    def _shows(self, tool: Tool, scope: Scope) -> bool:
+        source = self._find_source(tool)
         # A client's list is made in its own request, before there is any call with a caller.
         return source is None or source.is_for(scope.caller or caller_name())
 
     def _want_claims(self) -> None:
-        self.known.want_claims(set().union(*(each.claims for each in self._sources.values())))
+        wanted = set().union(*(each.claims for each in self._sources.values()))
+        self.known.want_claims(wanted)
+        self.known.bind_claims(wanted - self._find_credentials())
 
 
 def _checked(fact: CallerFact, key: str, text: str) -> str:

@@ -7,15 +7,17 @@ started again. It runs as its own caller or not at all.
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+from wieldy.core.canonical import canonical_json, digest_of
 from wieldy.core.visible_text import visible_line
 from wieldy.mcp.client.config import expand_variables
-from wieldy.mcp.serving.callers import Identity, current_identity
+from wieldy.mcp.serving.callers import WORD_CLAIMS, Identity, current_identity
 
 from .config.caller_templates import CallerFact
 from .config.gateway_file import CallerTable
 
+T = TypeVar("T")
 _MOST_KNOWN = 10_000
 _EXPIRY = "exp"
 # As much as an issuer's clock may differ when a token is checked.
@@ -40,6 +42,8 @@ class KnownCallers:
         self._callers = callers
         self._wanted: frozenset[str] = frozenset()
         self._claims: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._bound: frozenset[str] = frozenset()
+        self._digests: OrderedDict[str, _Digests] = OrderedDict()
 
     def want_claims(self, names: Collection[str]) -> None:
         """Keep these claims of whoever comes in from now on, and forget all others."""
@@ -47,14 +51,55 @@ class KnownCallers:
         for caller, claims in self._claims.items():
             self._claims[caller] = self._choose_claims(claims)
 
+    def bind_claims(self, names: Collection[str]) -> None:
+        """Keep digests of these claims too: servers are sent them, and no credential is made."""
+        self._bound = frozenset(names)
+
     def note(self, identity: Identity) -> None:
         """Keep what is known of somebody who comes in."""
-        if not self._wanted:
-            return
-        self._claims[identity.name] = self._choose_claims(identity.claims)
-        self._claims.move_to_end(identity.name)
-        while len(self._claims) > _MOST_KNOWN:
-            self._claims.popitem(last=False)
+        if self._wanted:
+            _remember(self._claims, identity.name, self._choose_claims(identity.claims))
+        digests = self._digest_claims(identity)
+        if digests.by_name:
+            _remember(self._digests, identity.name, digests)
+        else:
+            self._digests.pop(identity.name, None)
+
+    def find_digests(self, caller: str | None, names: Collection[str] = ()) -> dict[str, str]:
+        """Digests of what chose the view of a caller, and of the claims of these names."""
+        known = self._find_digests(caller)
+        if known is None:
+            return {}
+        return {
+            name: digest
+            for name, digest in known.by_name.items()
+            if name in names or name in known.chosen_by
+        }
+
+    def find_changed(self, caller: str | None, kept: Mapping[str, str]) -> str | None:
+        """The name of a claim that differs from what was kept; None if none does.
+
+        Where nothing is known of a caller any more, nothing differs.
+        """
+        known = self._find_digests(caller)
+        by_name = {} if known is None else known.by_name
+        # Of a claim that is asked for nowhere any more, there is no digest to compare.
+        differing = (name for name, digest in kept.items() if by_name.get(name, digest) != digest)
+        return next(differing, None)
+
+    def _find_digests(self, caller: str | None) -> "_Digests | None":
+        present = current_identity()
+        if present is not None and present.name == caller:
+            return self._digest_claims(present)
+        return None if caller is None else self._digests.get(caller)
+
+    def _digest_claims(self, identity: Identity) -> "_Digests":
+        claims = identity.claims
+        bound = (self._bound if claims else frozenset()) | {*identity.chosen_by}
+        return _Digests(
+            identity.chosen_by,
+            {name: digest_of(_unordered(name, claims.get(name))) for name in sorted(bound)},
+        )
 
     def find(
         self, caller: str | None, fact: CallerFact, filled: dict[str, str] | None = None
@@ -104,6 +149,26 @@ class KnownCallers:
     def _choose_claims(self, claims: Mapping[str, Any]) -> dict[str, Any]:
         kept = self._wanted | {_EXPIRY}
         return {name: value for name, value in claims.items() if name in kept}
+
+
+class _Digests(NamedTuple):
+    """The names of the claims that chose somebody's view, and digests of these and others."""
+
+    chosen_by: tuple[str, ...]
+    by_name: dict[str, str]
+
+
+def _remember(kept: OrderedDict[str, T], caller: str, known: T) -> None:
+    kept[caller] = known
+    kept.move_to_end(caller)
+    while len(kept) > _MOST_KNOWN:
+        kept.popitem(last=False)
+
+
+def _unordered(name: str, value: Any) -> Any:
+    """A claim so that the order of what it lists makes no difference."""
+    values = value.split() if isinstance(value, str) and name in WORD_CLAIMS else value
+    return sorted(map(canonical_json, values)) if isinstance(values, list) else values
 
 
 def _expiry_of(claims: Mapping[str, Any]) -> float:

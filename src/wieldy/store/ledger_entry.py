@@ -194,6 +194,7 @@ def read_parked(row: Any) -> Parked:
             covered=from_column(row.covered),
             begun=row.started_at,
             given=from_column(row.answers) if row.state == "pending" else None,
+            claims=from_column(row.claims),
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:

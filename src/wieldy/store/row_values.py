@@ -197,6 +197,7 @@ def read_call(row: Any) -> Call:
             reason=row.decided_why,
             answers=from_column(row.answers),
             state=from_column(row.paused),
+            claims=from_column(row.claims),
         )
     arguments = from_column(row.arguments)
     around = read_around(from_column(row.around))

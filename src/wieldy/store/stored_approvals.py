@@ -88,6 +88,7 @@ class StoredApprovals:
             "requests": to_column(parked.requests),
             "paused": to_column(parked.state),
             "expires_at": parked.expires_at,
+            "claims": _claims_column(parked),
         }
         record = run.record
         if record.owner is None:
@@ -315,7 +316,12 @@ def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
         "repairs": _repairs_column(parked.repairs, secrets),
         "proposed_at": parked.at,
         "expires_at": parked.expires_at,
+        "claims": _claims_column(parked),
     }
+
+
+def _claims_column(parked: Parked) -> str | None:
+    return to_column(parked.claims) if parked.claims else None
 
 
 async def _write_arguments(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:

@@ -200,6 +200,9 @@ async def test_claims_give_roles_and_views_and_the_first_that_fits_counts(
     identity = await checker.identify(issuer.sign(**claims))
     assert identity is not None
     assert (sorted(identity.roles), identity.view) == (roles, view)
+    # The grants before the one that fits had a say too.
+    chosen_by = ("groups", "scope") if claims.get("scope") == "openid tools" else ("groups",)
+    assert identity.chosen_by == (chosen_by if roles else ())
 
 
 async def test_new_keys_are_fetched_and_unknown_ones_do_not_flood_the_issuer(

@@ -33,7 +33,7 @@ async def test_no_limit_on_statements_ends_a_migration(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = server.new_store()
-    server.execute(f"{_BACK}; ALTER TABLE wieldy_calls DROP COLUMN tries; {_SLOW}", "test")
+    server.execute(f"{_BACK}; ALTER TABLE wieldy_calls DROP COLUMN claims; {_SLOW}", "test")
     try:
         with caplog.at_level(logging.WARNING, "wieldy"):
             async with Toolbox(store=url) as box:
@@ -43,13 +43,13 @@ async def test_no_limit_on_statements_ends_a_migration(
 
     said = f"The store is brought up to date: step {_STEP} of {len(STEPS)}"
     assert said in caplog.text
-    assert server.execute("SELECT count(tries) FROM wieldy_calls", "test").strip() == "0"
+    assert server.execute("SELECT count(claims) FROM wieldy_calls", "test").strip() == "0"
     server.new_database()
 
 
 async def test_who_holds_the_tables_of_a_migration_is_named(server: Server) -> None:
     url = server.new_store()
-    server.execute(f"{_BACK}; ALTER TABLE wieldy_calls DROP COLUMN tries", "test")
+    server.execute(f"{_BACK}; ALTER TABLE wieldy_calls DROP COLUMN claims", "test")
     holding = server.connect("test")
     pid = holding.execute("SELECT pg_backend_pid();").strip()
     holding.execute("BEGIN; LOCK TABLE wieldy_calls IN ACCESS SHARE MODE;")
@@ -83,7 +83,7 @@ def test_a_command_that_reads_leaves_a_file_as_it_is(tmp_path: Path, words: list
     path = make_file(tmp_path / "wieldy.db")
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(_BACK)
-        other.execute("ALTER TABLE wieldy_calls DROP COLUMN tries")
+        other.execute("ALTER TABLE wieldy_calls DROP COLUMN claims")
 
     done = wieldy(tmp_path, *words)
     assert done.returncode == 0, done.stderr

@@ -221,8 +221,9 @@ async def _approved_ids(box: Toolbox) -> set[str]:
 def _parked_row(parked: Parked, approved: bool) -> tuple[object, ...]:
     now = time.time()
     scope = parked.scope
+    claims = [f"{name}={digest[:12]}" for name, digest in parked.claims.items()]
     who = visible_line(
-        " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})")))
+        " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})", *claims)))
     )
     expires = "" if parked.expires_at is None else f"in {screen.age(parked.expires_at - now)}"
     return (

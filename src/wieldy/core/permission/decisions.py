@@ -28,6 +28,7 @@ from wieldy.core.registry import Registry
 from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
 
+from .caller_claims import CallerClaims
 from .parked import Approvals, Edited, Parked, ParkedFilter
 from .parked import make_receipt as receipt_of
 from .permits import decision_on
@@ -57,6 +58,10 @@ class Desk:
         self._approvals = approvals
         self.run_deps: RunDeps | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def hold_to_claims(self, claims: CallerClaims) -> None:
+        """Let calls that waited run only if the claims of their callers are as they were."""
+        self._engine.permits.claims = claims
 
     async def pending(self, wanted: ParkedFilter = _ALL) -> list[Parked]:
         """The calls that wait for a decision, the oldest first."""

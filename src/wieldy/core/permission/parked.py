@@ -44,6 +44,7 @@ class Parked:
         deps: What the caller passed as `deps=`.
         begun: When the tool was started before it asked for input.
         given: The answers that came so far, if a tool asked for several.
+        claims: Digests, by name, of the claims of the caller that the call depends on.
 
     Example:
         `for parked in await box.pending(): print(parked.tool, parked.shown)`
@@ -53,6 +54,7 @@ class Parked:
         "at",
         "begun",
         "call",
+        "claims",
         "covered",
         "deps",
         "digest",
@@ -81,7 +83,9 @@ class Parked:
         covered: Mapping[str, Any] | None = None,
         begun: float | None = None,
         given: Mapping[str, Any] | None = None,
+        claims: Mapping[str, str] | None = None,
     ) -> None:
+        self.claims: Mapping[str, str] = claims or {}
         self.begun = begun
         self.given: Mapping[str, Any] = given or {}
         # Copies share the token; a call that asks again gets another one.
@@ -154,6 +158,7 @@ class Parked:
             **self.scope.to_dict(),
             "proposed_at": _iso_moment(self.at),
             "expires_at": None if self.expires_at is None else _iso_moment(self.expires_at),
+            **({"claims": dict(self.claims)} if self.claims else {}),
         }
 
     def concerns(self, agent: str | None, session: str | None) -> bool:

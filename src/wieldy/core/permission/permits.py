@@ -33,6 +33,7 @@ from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
 from wieldy.core.work import Work
 
+from .caller_claims import CallerClaims, find_changed_claim, kept_digests
 from .modes import Modes
 from .parked import Approvals, Parked, make_receipt
 from .rules import Rule, Rules, StoredRules
@@ -96,6 +97,8 @@ class Permits:
         self.stored = stored
         self._desk: weakref.ref[ParkedListener] | None = None
         self.sessions = sessions or MemorySessions()
+        # Where callers have claims, a call that waited runs only if they are as they were.
+        self.claims: CallerClaims | None = None
 
     def tell_of_parked(self, desk: "ParkedListener") -> None:
         """Tell a desk of parked calls that have to be seen to, as long as the desk is there."""
@@ -264,11 +267,13 @@ class Permits:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
 
+        claims = kept_digests(self.claims, run)
+
         def make_parked() -> Parked:
             arguments, discreet = _cover_arguments(run)
             call = run.call.replace(arguments=arguments)
             own = {"reason": reason, "expires_at": expires_at, "deps": run.deps}
-            return Parked(call, run.tool.fingerprint, **own, **discreet)
+            return Parked(call, run.tool.fingerprint, claims=claims, **own, **discreet)
 
         parked = await run_off_loop(run.is_large, make_parked)
         # The approver gets a copy, so that its changes affect nobody else.
@@ -302,6 +307,7 @@ class Permits:
             deps=run.deps,
             requests=redact_data(needed.requests, run.secrets),
             state=needed.state,
+            claims=kept_digests(self.claims, run),
             **discreet,
         )
         if not await self.approvals.suspend(parked, run):
@@ -351,7 +357,7 @@ class _Guard:
             if time.monotonic() >= stored.good_until:
                 return self._renew_rules(stored, run, proceed)
             # If no rule concerns the tool, there is nothing to decide.
-            if self.known == (rules.edition + stored.edition, None):
+            if self.known == (rules.edition + stored.edition, None) and run.call.decision is None:
                 return proceed(run)
             return self._decide_call(run, proceed)
 
@@ -361,6 +367,9 @@ class _Guard:
         self, run: Run, proceed: Handler, tainted: tuple[bool, ...] | None = None
     ) -> Awaitable[Outcome]:
         permits = self._permits
+        changed = find_changed_claim(permits.claims, run)
+        if changed is not None:
+            return _late_refusal(run, changed).outcome()
         edition, judge = self.known
         if edition != permits.edition:
             self.known = edition, judge = permits.edition, permits.judge(self._tool)
@@ -430,6 +439,7 @@ def decision_on(
         reason=reason,
         answers=answers,
         state=parked.state,
+        claims=parked.claims,
     )
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # A token that was revoked in another process is refused after this time.
 _FRESH_SECONDS = 1.0
 _MOST_REMEMBERED = 10_000
+# These claims are lists that are written as words.
+WORD_CLAIMS = ("scope", "scp")
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
@@ -36,12 +38,14 @@ class Identity:
         roles: What they may do: `call`, `approve` and `administer`.
         view: The name of the view that they see, or None for the default.
         claims: What else is known of them, such as the claims of an OAuth token.
+        chosen_by: The names of the claims that chose the roles and the view.
     """
 
     name: str
     roles: frozenset[Role] = frozenset(("call", "approve"))
     view: str | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: tuple[str, ...] = ()
 
 
 Look = Callable[[], Awaitable[Identity | Refusal | None]]

@@ -35,6 +35,10 @@ class PendingCall(AnswerShape):
     run: PlainText | None
     proposed_at: Moment
     expires_at: Moment | None
+    claims: dict[str, str] = Field(
+        description="Digests, by name, of the claims of the caller's token that the call depends "
+        "on. It is refused if one of them is another when it starts."
+    )
     cut: list[CutPart]
 
 
@@ -120,7 +124,7 @@ def _brief_facts(parked: Parked, whole: bool) -> dict[str, Any]:
     parts = ("arguments", "requests", "repairs")
     facts |= {name: cut_long(name, facts[name], whole, cuts) for name in parts}
     facts.pop("waits_for", None)
-    return {**facts, "cut": cuts}
+    return {**facts, "claims": parked.claims, "cut": cuts}
 
 
 async def _find_rule(asked: Asked, parked: Parked) -> AskingRule:

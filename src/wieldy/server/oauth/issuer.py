@@ -7,7 +7,7 @@ from typing import Any
 import jwt
 
 from wieldy.core.choices import Role
-from wieldy.mcp.serving.callers import Identity, ResourceMetadata
+from wieldy.mcp.serving.callers import WORD_CLAIMS, Identity, ResourceMetadata
 from wieldy.store.access_tokens import ISSUED
 
 from .signing_keys import SigningKeys
@@ -49,12 +49,8 @@ class ClaimGrant:
     def fits(self, claims: Mapping[str, Any]) -> bool:
         """Whether a token's claims fit."""
         value = claims.get(self.claim)
-        values = value.split() if isinstance(value, str) and self.claim in _WORDS else value
+        values = value.split() if isinstance(value, str) and self.claim in WORD_CLAIMS else value
         return self.has in values if isinstance(values, list) else self.has == values
-
-
-# These claims are lists that are written as words.
-_WORDS = ("scope", "scp")
 
 
 class OAuthIssuer:
@@ -95,9 +91,11 @@ class OAuthIssuer:
             return None
         if not self._grants:
             return Identity(ISSUED + name, frozenset(("call",)), claims=claims)
-        for grant in self._grants:
+        for number, grant in enumerate(self._grants, 1):
             if grant.fits(claims):
-                return Identity(ISSUED + name, grant.roles, grant.view, claims)
+                # The grants before it had a say too, because they did not fit.
+                chosen_by = tuple(dict.fromkeys(each.claim for each in self._grants[:number]))
+                return Identity(ISSUED + name, grant.roles, grant.view, claims, chosen_by)
         return Identity(ISSUED + name, frozenset(), claims=claims)
 
     async def close(self) -> None:

@@ -132,6 +132,11 @@ def _around(connection: Connection) -> None:
     _add_column(connection, tables.calls, "around TEXT")
 
 
+def _claims(connection: Connection) -> None:
+    """Keep digests of the claims of the caller of a call that waits."""
+    _add_column(connection, tables.calls, "claims TEXT")
+
+
 def _index_calls(connection: Connection) -> None:
     _create_indexes(connection, tables.calls)
 
@@ -176,6 +181,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _sign_ins,
     _count_tries,
     _around,
+    _claims,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -109,6 +109,7 @@ owners = Table(
 # `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
 # `digest` is of the arguments that a decision is about, `asked` of the first ones, covered.
 # `around` says whose the calls are that the call is nested in.
+# `claims` are digests of what the caller's token said, of a call that waits or has waited.
 # `requests` are the questions of a tool that asked for input, `paused` is its state until then.
 calls = Table(
     "wieldy_calls",
@@ -128,6 +129,7 @@ calls = Table(
     Column("caller", Free),
     Column("run", Free),
     Column("around", SqlText),
+    Column("claims", SqlText),
     Column("provider_id", Free),
     Column("idempotency_key", Free),
     Column("reason", Free),

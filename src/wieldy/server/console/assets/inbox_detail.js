@@ -127,6 +127,7 @@ export class InboxDetail {
         parent: linkTo("calls", call.parent),
         expires: call.expires_at ? h("span", moment(call.expires_at), " · ", fullTime(call.expires_at)) : null,
         source: call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span.faint", ` · ${t("inbox.not_trusted")}`) : null] : null,
+        claims: sayClaims(call.claims),
         call: linkTo("calls", call.call_id),
       }),
     );
@@ -260,6 +261,13 @@ function makeQuestion({ name, kind, message, answer_schema: schema, url }) {
 
 function valueText(value) {
   return outside(typeof value === "string" ? value : JSON.stringify(value), { class: "mono", longest: 300 });
+}
+
+/** What the caller's token said, as far as the call depends on it: digests, for a comparison. */
+function sayClaims(claims) {
+  const names = Object.keys(claims || {});
+  if (!names.length) return null;
+  return names.map((name) => h("div", outside(name), " ", h("code", { title: claims[name] }, claims[name].slice(0, 12))));
 }
 
 export function repairList(repairs) {

@@ -52,6 +52,7 @@ label: {
   outer: ["Inside the run", "上级运行"],
   expires: ["Expires", "过期时间"],
   source: ["Source", "来源"],
+  claims: ["Claims of the caller, as digests", "调用者的声明（摘要）"],
   search: ["Search", "搜索"],
   since: ["Since", "起始"],
   until: ["Until", "截止"],
