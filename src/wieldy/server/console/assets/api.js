@@ -1,5 +1,7 @@
 // Requests to /api. What is not a success becomes an ApiProblem.
 
+import { released } from "./press.js";
+
 const exact = typeof JSON.rawJSON === "function";
 // Numbers that JavaScript may not hold exactly; only then is each number looked at.
 const LONG_NUMBER = /\d[\d.]{15,}|\d[eE][+-]?\d/;
@@ -64,9 +66,11 @@ async function send(method, path, { params, body, signal, prefix = "/api" } = {}
     response = await fetch(prefix ? address(path, params) : path, request);
     text = await response.text();
   } catch (error) {
+    await released();
     if (error.name === "AbortError") throw error;
     throw new ApiProblem(0, { code: "unreachable", message: "The server can't be reached." });
   }
+  await released();
   const answer = readAnswer(text);
   if (response.ok) return answer;
   const problem = new ApiProblem(response.status, (answer && answer.error) || { message: response.statusText });

@@ -128,8 +128,9 @@ class Inbox {
     const all = h("input", { type: "checkbox", on: { change: () => this.selectAll(all.checked) } });
     const text = h("span");
     const label = h("label.check", all, text);
-    const approve = button(t("inbox.approve"), () => this.approve(), { kind: "primary small", keys: "a" });
-    const deny = button(t("inbox.deny"), () => this.deny(), { kind: "danger small", keys: "d" });
+    const names = { approve: h("span"), deny: h("span") };
+    const approve = button(names.approve, () => this.approve(), { kind: "primary small", keys: "a" });
+    const deny = button(names.deny, () => this.deny(), { kind: "danger small", keys: "d" });
     const drop = button("", () => this.calls.dropDecided(), { kind: "quiet small" });
     show(this.bulk, label, approve, deny, drop);
     return (waiting, decided) => {
@@ -137,6 +138,9 @@ class Inbox {
       all.checked = chosen > 0 && chosen === waiting;
       all.indeterminate = chosen > 0 && chosen < waiting;
       show(text, chosen ? t("inbox.selected", { count: chosen }) : t("inbox.select_all"));
+      // The open call has buttons of its own, which mean that call alone.
+      for (const [verb, name] of Object.entries(names)) show(name, t(`inbox.${verb}_several`, { count: chosen }));
+      approve.disabled = deny.disabled = this.reading;
       show(drop, t("inbox.drop_decided", { count: decided }));
       label.hidden = !this.decides || waiting < 2;
       approve.hidden = deny.hidden = chosen === 0;

@@ -2,6 +2,7 @@
 // is closed. It comes back by itself where it was, so that nothing is missed.
 
 import { address, onSignedOut } from "./api.js";
+import { afterPress } from "./press.js";
 
 const listeners = new Map();
 const channel = new BroadcastChannel("wieldy-events");
@@ -40,7 +41,7 @@ export function startLive() {
     if (data.ask) {
       if (up !== null) channel.postMessage({ name: "connection", data: { up, crowded }, place });
     } else {
-      take(data);
+      afterPress(() => take(data));
     }
   };
   channel.postMessage({ ask: true });
@@ -87,7 +88,7 @@ function take({ name, data, place: reached }) {
 }
 
 function tell(name, data) {
-  take({ name, data });
+  afterPress(() => take({ name, data }));
   channel.postMessage({ name, data, place });
 }
 
