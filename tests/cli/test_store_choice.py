@@ -55,13 +55,13 @@ def test_settle_finds_the_store_of_a_source(command: Command, elsewhere: str) ->
     assert "There is no call" not in done.stderr
 
 
-def test_a_call_that_waits_says_where_and_how_it_is_approved(
+def test_a_call_that_waits_says_where_a_person_finds_it(
     folder: Path, command: Command, elsewhere: str
 ) -> None:
     done = command("call", "wipe", "mine.py", "--arg", "path=b")
     call_id = done.stdout.strip()
     assert "The call waits in sqlite:///kept.db" in done.stderr
-    assert f"`wieldy approve {call_id} mine.py`." in done.stderr
+    assert "finds it with `wieldy pending --source mine.py`." in done.stderr
     assert command("approve", call_id, "mine.py").stdout == "wiped b 1\n"
 
 
@@ -139,7 +139,6 @@ def test_an_address_is_shown_without_its_password() -> None:
     choice = StoreChoice(url)
     shown = "postgresql://ann:***@db.example.com/calls"
     assert choice.command("log") == f"`wieldy log --store '{shown}'`"
-    assert choice.approval("c1") == f"`wieldy approve c1 SOURCE --store '{shown}'`"
 
     async def address() -> str:
         async with Toolbox(store=url) as box:

@@ -59,16 +59,8 @@ class StoreChoice:
     def command(self, words: str) -> str:
         """A command line that works on the same store, for use in a message."""
         named = "".join(f" --source {shlex.quote(source)}" for source in self.sources)
-        return f"`wieldy {words}{named}{self._store_option()}`"
-
-    def approval(self, call_id: str) -> str:
-        """The command that approves a call and runs it with the tools of the sources."""
-        named = " ".join(map(shlex.quote, self.sources)) or "SOURCE"
-        return f"`wieldy approve {call_id} {named}{self._store_option()}`"
-
-    def _store_option(self) -> str:
         if self.url is None:
-            return ""
+            return f"`wieldy {words}{named}`"
         from wieldy.store.databases.database import shown_address  # noqa: PLC0415 - loads SQLAlchemy
 
-        return f" --store {shlex.quote(shown_address(self.url))}"
+        return f"`wieldy {words}{named} --store {shlex.quote(shown_address(self.url))}`"

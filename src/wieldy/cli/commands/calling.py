@@ -193,9 +193,10 @@ def _finish_call(
     if not wish.as_json:
         screen.show(call_id)
     reason = outcome.metadata.get("reason") or "it needs approval"
+    # Without a terminal this may be read by the model that wants the call.
     screen.say(
         f"The call waits in {found.toolbox.store.address} ({screen.line(reason)}). "
-        f"Approve it with {choice.approval(call_id)}."
+        f"A person has to agree, and finds it with {choice.command('pending')}."
     )
     return code
 
