@@ -47,6 +47,7 @@ EXEMPT = {
     "… ({} more lines; see `wieldy diff`)": "those who approve and look at a changed tool",
     "Restore it from a copy, or delete it and run `wieldy lock` again.": "who starts a program",
     "Make it with `wieldy lock`.": "who starts a program",
+    "Run `wieldy upgrade` to bring it up to date.": "who starts a program",
     "wieldy backup": "the mark of a backup",
 }
 
