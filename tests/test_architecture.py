@@ -75,6 +75,12 @@ SHARED_STEMS = {
 SHARED_TYPES = {"StreamReader"}
 # What each provider has a form of, and a command with the function that it runs.
 SHARED_FUNCTIONS = {"provider_name", "run"}
+# What is written in one place, by text that its copies would have too.
+ONCE = {
+    # Steps of JSON Pointers, and references made of them.
+    '"~1"': "wieldy.core.schema.references",
+    "#/$defs/": "wieldy.core.schema.references",
+}
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
 HEAVY = {
     "sqlalchemy",
@@ -414,6 +420,15 @@ def _bound_names(body: list[ast.stmt]) -> Iterator[str]:
                 yield from (name.id for name in stored if isinstance(name.ctx, ast.Store))
 
 
+def repeated_faults(module: Module) -> list[str]:
+    """What a module does itself although another module is there for it."""
+    return [
+        f"{module.name}: {ONCE[form]} does that"
+        for form in ONCE
+        if form in module.source and ONCE[form] != module.name
+    ]
+
+
 def _is_std(name: str) -> bool:
     return _part(name, 0) in sys.stdlib_module_names
 
@@ -574,6 +589,15 @@ def test_two_functions_of_one_name_are_found() -> None:
     apart = {"a": read, "b": read, "c": "from .a import read"}
     assert namesake_faults(_modules(**apart)) == []
     assert len(namesake_faults(_modules(**apart, d="from .b import read"))) == 1
+
+
+def test_what_one_module_does_no_other_does_itself() -> None:
+    assert [fault for module in PACKAGE.values() for fault in repeated_faults(module)] == []
+
+
+def test_what_a_module_repeats_is_found() -> None:
+    module = Module("wieldy.core.a", 'name = step.replace("~1", "/")')
+    assert repeated_faults(module) == ["wieldy.core.a: wieldy.core.schema.references does that"]
 
 
 def test_the_map_lists_every_module_as_it_is() -> None:

@@ -14,8 +14,8 @@ from wieldy import DocumentError, ServiceError, Toolbox
 from wieldy.core.network.addresses import Reach
 from wieldy.core.network.http_client import Client, HttpRequest
 from wieldy.openapi.document import Document
+from wieldy.openapi.linked_documents import gather_documents
 from wieldy.openapi.loading import load_document
-from wieldy.openapi.references import gather_documents
 from wieldy.openapi.server_urls import ServerUrls
 
 FAR = "93.184.216.34"

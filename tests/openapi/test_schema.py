@@ -63,6 +63,15 @@ def test_version_3_0_becomes_json_schema(old: Any, new: Any) -> None:
     assert converted(old, A={"type": "object"}) == new
 
 
+def test_a_definition_has_the_name_that_its_reference_means() -> None:
+    schema = {"$ref": "#/components/schemas/a%20b~1c"}
+    schemas: dict[str, Any] = {"a b/c": {"type": "object"}}
+    assert converted(schema, **schemas) == {
+        "$ref": "#/$defs/a_b_c",
+        "$defs": {"a_b_c": {"type": "object"}},
+    }
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -57,7 +57,9 @@ async def test_a_call_is_recorded_as_far_as_it_got(
     assert children.effects()["act 13"] == entered
 
 
-@pytest.mark.parametrize(("commit", "state", "entered"), [(2, None, 0), (3, None, 0), (4, "unknown", 1)])
+@pytest.mark.parametrize(
+    ("commit", "state", "entered"), [(2, None, 0), (3, None, 0), (4, "unknown", 1)]
+)
 async def test_a_process_that_dies_at_a_commit_leaves_what_was_committed(
     url: str, children: Children, commit: int, state: str | None, entered: int
 ) -> None:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from wieldy.core.schema.references import read_step
+
 PathStyle = Literal["dot", "slash"]
 
 _PLACEHOLDER = re.compile(r"\$\{\s*([^${}]+?)\s*\}")
@@ -100,7 +102,7 @@ def _slash_step(step: str) -> str | int:
         return int(in_brackets)
     if in_brackets == "*":
         return "*"
-    return step.replace("~1", "/").replace("~0", "~")
+    return read_step(step)
 
 
 def _dot_step(quoted: str | None, index: str | None, key: str | None) -> str | int:

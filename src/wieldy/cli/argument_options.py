@@ -7,9 +7,7 @@ from typing import Any
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.schema_references import find_part
-
-_DEEPEST = 20
+from wieldy.core.schema.references import walk_choices
 
 
 class ArgumentError(WieldyError):
@@ -85,19 +83,14 @@ def _list_arguments(known: Mapping[str, Any]) -> str:
     return f"The arguments are: {', '.join(known)}." if known else "The tool takes no arguments."
 
 
-def _allowed_kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+def _allowed_kinds(schema: Any, root: Mapping[str, Any]) -> set[str]:
     """The types that a schema allows, as far as it says so."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return set()
-    kinds = schema.get("type", ())
-    found = {kinds} if isinstance(kinds, str) else {kind for kind in kinds if kind}
-    for value in schema.get("enum", [schema["const"]] if "const" in schema else []):
-        found |= {"string"} if isinstance(value, str) else {"other"}
-    inner = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
-    if (reference := schema.get("$ref")) is not None:
-        inner.append(find_part(reference, root))
-    for each in inner:
-        found |= _allowed_kinds(each, root, depth + 1)
+    found: set[str] = set()
+    for part in walk_choices(schema, root):
+        kinds = part.get("type", ())
+        found |= {kinds} if isinstance(kinds, str) else {kind for kind in kinds if kind}
+        for value in part.get("enum", [part["const"]] if "const" in part else []):
+            found |= {"string"} if isinstance(value, str) else {"other"}
     return found
 
 

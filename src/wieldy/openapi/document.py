@@ -1,10 +1,11 @@
 """An OpenAPI document, checked as far as necessary, whose references are followed on request."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urljoin
+from urllib.parse import urljoin
 
 from wieldy.core.errors import DocumentError
+from wieldy.core.schema.references import split_reference, step_down
 
 _LONGEST_CHAIN = 50
 # Values that stand under these keys are data or notes: nothing in them is a reference.
@@ -74,15 +75,7 @@ class Document:
             target, fragment = self.locate(reference, address)
         except ValueError:
             return None
-        here = self.documents.get(target)
-        for step in fragment.split("/")[1:]:
-            key = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(here, Mapping):
-                here = here.get(key)
-            elif isinstance(here, Sequence) and not isinstance(here, str) and key.isdecimal():
-                here = here[int(key)] if int(key) < len(here) else None
-            else:
-                return None
+        here = step_down(self.documents.get(target), split_reference(reference))
         usable = isinstance(here, Mapping | bool) and (not fragment or fragment[0] == "/")
         return Node(here, target) if usable else None
 

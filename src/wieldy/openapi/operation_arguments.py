@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.schema.references import find_part, used_definitions
+
 from .document import Node
 from .operation import Operation
 from .schema import Schemas, refusal
@@ -223,9 +225,8 @@ def _merge_objects(schema: Any, definitions: Schema, depth: int) -> tuple[Schema
     if not isinstance(schema, Mapping) or depth > 10:
         return None
     if "$ref" in schema:
-        return _merge_objects(
-            definitions.get(schema["$ref"].rpartition("/")[2]), definitions, depth + 1
-        )
+        target = find_part(schema["$ref"], {"$defs": definitions})
+        return _merge_objects(target, definitions, depth + 1)
     parts = schema.get("allOf", [])
     plain = schema.keys() - {"allOf", "examples", "default", "deprecated"} <= _SIMPLE
     if not plain or schema.get("type", "object") != "object":
@@ -249,7 +250,7 @@ def _field_schema(schema: Any, schemas: Schemas) -> Any:
     """The schema of a form field for a model: a file is text, or bytes in a `data:` URL."""
     target = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
-        target = schemas.definitions.get(schema["$ref"].rpartition("/")[2], schema)
+        target = find_part(schema["$ref"], {"$defs": schemas.definitions}) or schema
     if not isinstance(target, Mapping):
         return schema
     if is_binary(target):
@@ -285,25 +286,8 @@ def _object_schema(properties: Schema, required: Iterable[str], definitions: Sch
     needed = list(dict.fromkeys(required))
     if needed:
         schema["required"] = needed
-    used = _used_definitions({"properties": properties}, definitions)
+    # A body that has been flattened no longer refers to its own definition.
+    used = {name for _, name in used_definitions({**schema, "$defs": definitions})}
     if used:
-        schema["$defs"] = used
+        schema["$defs"] = {name: each for name, each in definitions.items() if name in used}
     return schema
-
-
-def _used_definitions(schema: Any, definitions: Schema) -> Schema:
-    """The definitions that are still referenced after a body has been flattened."""
-    reached: dict[str, None] = {}
-    rest: list[Any] = [schema]
-    while rest:
-        here = rest.pop()
-        if isinstance(here, list):
-            rest += here
-        elif isinstance(here, Mapping):
-            reference = here.get("$ref")
-            name = reference.rpartition("/")[2] if isinstance(reference, str) else None
-            if name in definitions and name not in reached:
-                reached[name] = None
-                rest.append(definitions[name])
-            rest += here.values()
-    return {name: definitions[name] for name in definitions if name in reached}

@@ -15,9 +15,9 @@ from wieldy.core.tool import Permission, Tool
 
 from .document import Document
 from .http_response import response_schema
+from .linked_documents import Consent, gather_documents
 from .loading import Source, load_document
 from .operation import Operation, read_operations
-from .references import Consent, gather_documents
 from .schema import is_entangled
 from .security import Auth, Credentials
 from .server_urls import ServerUrls

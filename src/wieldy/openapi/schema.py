@@ -10,6 +10,7 @@ from typing import Any
 
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.schema.bounded_keywords import is_pattern
+from wieldy.core.schema.references import last_name, write_reference
 from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
 
 from .document import Document, Node
@@ -157,7 +158,7 @@ class Schemas:
         if target is None:
             said = f"The document refers to {reference[:200]}, which is not there."
             return {"description": said}
-        found = {"$ref": f"#/$defs/{self._definition_name(reference, target)}"}
+        found = {"$ref": write_reference("$defs", self._definition_name(reference, target))}
         beside = {key: value for key, value in node.value.items() if key != "$ref"}
         if self.document.is_30:
             # In version 3.0 keywords beside a reference are ignored; a description does no harm.
@@ -169,7 +170,7 @@ class Schemas:
     def _definition_name(self, reference: str, target: Node) -> str:
         key = (target.address, id(target.value))
         if key not in self._names:
-            plain = _ODD.sub("_", reference.rpartition("/")[2])[:60].strip("_.") or "Schema"
+            plain = _ODD.sub("_", last_name(reference))[:60].strip("_.") or "Schema"
             name, number = plain, 2
             while name in self._taken:
                 name, number = f"{plain}_{number}", number + 1

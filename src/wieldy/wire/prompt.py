@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.choices import TextDialect
 from wieldy.core.names import provider_name
+from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 
 from .schema.example_values import example_arguments

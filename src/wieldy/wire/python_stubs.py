@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 
 from .python_names import KEYWORDS, python_names

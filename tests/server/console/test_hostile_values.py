@@ -167,3 +167,19 @@ async def test_json_of_any_depth_and_size_is_folded(gateway: Gateway, open_page:
     assert all(count < 2000 for count in shown[:3])
     assert shown[3] <= 130
     assert shown[4] == {"x": 1}
+
+
+async def test_a_form_follows_a_reference_whose_name_has_percent_signs(
+    gateway: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(gateway, "/rules")
+    read = await page.evaluate(
+        """async () => {
+            const { schemaForm } = await import("/console/schema_form.js");
+            const inner = { type: "object", properties: { n: { $ref: "#/$defs/a%20b~1%25" } } };
+            const $defs = { "a b/%": { type: "boolean" } };
+            const form = schemaForm({ ...inner, $defs }, { n: true });
+            return [form.element.querySelector("input").type, form.read()];
+        }"""
+    )
+    assert read == ["checkbox", {"n": True}]

@@ -9,7 +9,7 @@ from wieldy.cli.sources import LoadedSources, NothingLoaded, loaded_tools
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.schema_references import split_reference
+from wieldy.core.schema.references import last_name
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import tool_definitions
@@ -181,7 +181,7 @@ def type_of(schema: Any) -> str:
     if choices:
         return " | ".join(dict.fromkeys(map(type_of, choices)))
     if "$ref" in schema:
-        return [*split_reference(str(schema["$ref"])), ""][-1]
+        return last_name(str(schema["$ref"]))
     kind = schema.get("type", "any")
     if kind == "array" and "items" in schema:
         return f"array of {type_of(schema['items'])}"

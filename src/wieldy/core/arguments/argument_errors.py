@@ -11,7 +11,7 @@ from pydantic_core.core_schema import ErrorType
 
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.schema_references import find_part
+from wieldy.core.schema.references import resolve_reference, walk_parts
 from wieldy.core.secrets.secret import is_secret
 
 _SHOWN = 5
@@ -152,17 +152,6 @@ def at(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
     return resolve_reference(here, schema)
 
 
-def resolve_reference(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow local references, and only those."""
-    for _ in range(20):
-        if not isinstance(schema, Mapping):
-            return {}
-        if not isinstance(schema.get("$ref"), str):
-            return schema
-        schema = find_part(schema["$ref"], root)
-    return {}
-
-
 def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
     """The schema of each of `count` items; `None` for an item without one."""
     first, rest = item_parts(schema)
@@ -185,20 +174,7 @@ def speaks_of_secret(part: Mapping[str, Any]) -> bool:
 
 def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
     """Whether a part of a schema marks its value, or anything inside it, as a secret."""
-    seen: set[int] = set()
-    waiting = [part]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, list):
-            waiting.extend(here)
-        elif isinstance(here, Mapping) and id(here) not in seen:
-            if speaks_of_secret(here):
-                return True
-            seen.add(id(here))
-            waiting.extend(here.values())
-            if "$ref" in here:
-                waiting.append(resolve_reference(here, root))
-    return False
+    return any(map(speaks_of_secret, walk_parts(part, root)))
 
 
 def _step_into(

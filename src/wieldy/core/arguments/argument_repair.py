@@ -11,8 +11,9 @@ from typing import Any
 
 from wieldy.core.bounded_json import LevelCount, NestedTooDeep, parse_json
 from wieldy.core.names import close_names, plain_name
+from wieldy.core.schema.references import resolve_reference
 
-from .argument_errors import item_schemas, mentions_secret, resolve_reference, show_path
+from .argument_errors import item_schemas, mentions_secret, show_path
 from .conversion import UNCHANGED, convert_value, parse_loose_json
 
 Receipt = dict[str, Any]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.names import find_near_names
+from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 
 from .argument_reach import LISTS

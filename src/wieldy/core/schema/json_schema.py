@@ -30,6 +30,7 @@ from wieldy.core.errors import DefinitionError
 from wieldy.core.permission.argument_reach import Aliases
 
 from .field_aliases import read_aliases
+from .references import resolve_reference, used_definitions
 from .signature import Parameter, Signature
 
 _KEYED_BY_NAME = (
@@ -179,8 +180,7 @@ def _final_type(annotation: Any) -> Any:
 def _with_spread_dict(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with the keys of `**options: Unpack[SomeTypedDict]` as arguments."""
     spread = schema["additionalProperties"]
-    name = spread.get("$ref", "").rpartition("/")[2]
-    described = schema["$defs"][name] if name else spread
+    described = resolve_reference(spread, schema)
     required = [*schema.get("required", ()), *described.get("required", ())]
     whole = {
         **schema,
@@ -190,13 +190,9 @@ def _with_spread_dict(schema: dict[str, Any]) -> dict[str, Any]:
     }
     if not required:
         del whole["required"]
-    if name:
-        kept = {key: each for key, each in schema["$defs"].items() if key != name}
-        shared = f"'#/$defs/{name}'" in repr((whole["properties"], kept))
-        whole["$defs"] = schema["$defs"] if shared else kept
-        if not whole["$defs"]:
-            del whole["$defs"]
-    return whole
+    used = {name for _, name in used_definitions(whole)}
+    kept = {name: each for name, each in whole.pop("$defs", {}).items() if name in used}
+    return {**whole, "$defs": kept} if kept else whole
 
 
 def _stand_in(parameters: Sequence[Parameter]) -> Callable[..., None]:

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
-
-from .schema_references import split_reference, write_reference
+from .references import (
+    DEFINITIONS,
+    last_name,
+    locate_part,
+    resolve_reference,
+    used_definitions,
+    write_reference,
+)
 
 _CHOICES = ("allOf", "anyOf", "oneOf")
-_HOMES = ("$defs", "definitions")
 _CONDITIONS = ("if", "then", "else", "not")
 # Keywords by property name: the names or the schema that apply if the property is there.
 _DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
@@ -81,8 +85,7 @@ class _Filling:
         known = self._references.get(reference)
         if isinstance(known, str) or known is False:
             return known
-        last = split_reference(reference)[-1:] or [""]
-        name = f"{last[0]}-{len(self._references) + 1}"
+        name = f"{last_name(reference)}-{len(self._references) + 1}"
         # The target may refer to itself.
         self._references[reference] = write_reference("$defs", name)
         target = resolve_reference({"$ref": reference}, self._root)
@@ -173,31 +176,10 @@ def _simplify_choice(key: str, choices: list[Any]) -> dict[str, Any]:
 
 def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without definitions that are no longer used."""
-    used = _used_definitions(schema)
+    used = used_definitions(schema)
     for reference in references:
-        home, name = [*split_reference(reference), "", ""][:2]
-        unused = write_reference(home, name) not in used
-        if unused and isinstance(schema.get(home), Mapping) and name in schema[home]:
-            schema = {**schema, home: {k: v for k, v in schema[home].items() if k != name}}
-    return {key: each for key, each in schema.items() if key not in _HOMES or each}
-
-
-def _used_definitions(schema: Mapping[str, Any]) -> set[str]:
-    """The definitions that a schema uses, directly or through others."""
-    used: set[str] = set()
-    waiting: list[Any] = [{key: each for key, each in schema.items() if key not in _HOMES}]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, Mapping):
-            waiting.extend(here.values())
-            reference = here.get("$ref")
-            if isinstance(reference, str):
-                # A reference may lead to a place inside a definition.
-                home, name = [*split_reference(reference), "", ""][:2]
-                if write_reference(home, name) not in used:
-                    used.add(write_reference(home, name))
-                    held = schema.get(home)
-                    waiting.append(held.get(name) if isinstance(held, Mapping) else None)
-        elif isinstance(here, list):
-            waiting.extend(here)
-    return used
+        home, name = [*(locate_part(reference, schema) or ()), "", ""][:2]
+        held = schema.get(home)
+        if isinstance(held, Mapping) and name in held and (home, name) not in used:
+            schema = {**schema, home: {k: v for k, v in held.items() if k != name}}
+    return {key: each for key, each in schema.items() if key not in DEFINITIONS or each}

@@ -12,9 +12,9 @@ from wieldy.core.secrets.secret import redact_text
 from wieldy.core.tool import Tool
 
 from .misfit import Misfit, find_misfits
+from .references import find_part
 from .result_wrapping import is_wrapped, wrapped_schema
 from .schema_check import SchemaCheck
-from .schema_references import find_part
 
 _LONGEST = 300
 # A schema that has nothing else says nothing about the value.

@@ -7,9 +7,10 @@ the schema, so that a reader can take the value out again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .references import DEFINITIONS, split_reference, write_reference
+
 WRAP_MARK = "x-fastmcp-wrap-result"
-_DEFINITIONS = ("$defs", "definitions")
-_INSIDE = "#/properties/result"
+_INSIDE = ["properties", "result"]
 
 
 def is_wrapped(schema: Mapping[str, Any] | None) -> bool:
@@ -26,7 +27,7 @@ def wrapped_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     # A schema with an `$id` is a document of its own, so its references stay as they are.
     if "$id" not in inner:
         inner = _with_references(inner, _wrap_reference)
-        shared = {key: inner.pop(key) for key in _DEFINITIONS if key in inner}
+        shared = {key: inner.pop(key) for key in DEFINITIONS if key in inner}
     return {
         "type": "object",
         "properties": {"result": inner},
@@ -41,7 +42,7 @@ def inner_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     inner = schema["properties"]["result"]
     if not isinstance(inner, Mapping):
         return None
-    shared = {key: schema[key] for key in _DEFINITIONS if key in schema}
+    shared = {key: schema[key] for key in DEFINITIONS if key in schema}
     try:
         return _with_references({**shared, **inner}, _out_of) or None
     except LookupError:
@@ -49,19 +50,21 @@ def inner_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _wrap_reference(reference: str) -> str:
-    return reference if _is_shared(reference) else _INSIDE + reference.removeprefix("#")
+    names = split_reference(reference)
+    return reference if _is_shared(names) else write_reference(*_INSIDE, *names)
 
 
 def _out_of(reference: str) -> str:
-    if _is_shared(reference):
+    names = split_reference(reference)
+    if _is_shared(names):
         return reference
-    if reference != _INSIDE and not reference.startswith(f"{_INSIDE}/"):
+    if names[:2] != _INSIDE:
         raise LookupError(reference)
-    return "#" + reference.removeprefix(_INSIDE)
+    return write_reference(*names[2:])
 
 
-def _is_shared(reference: str) -> bool:
-    return reference.startswith(tuple(f"#/{key}/" for key in _DEFINITIONS))
+def _is_shared(names: list[str]) -> bool:
+    return len(names) > 1 and names[0] in DEFINITIONS
 
 
 def _with_references(schema: Any, change: Callable[[str], str]) -> Any:

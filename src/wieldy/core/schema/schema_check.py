@@ -22,6 +22,7 @@ from .bounded_keywords import (
     own_keywords,
     pattern_options,
 )
+from .references import write_reference
 from .schema_graph import (
     INSIDE,
     INSIDE_NAMED,
@@ -171,7 +172,7 @@ class SchemaCheck:
                 defined[name] = self._write_part(
                     node, self._is_small(self._places[number]), waiting
                 )
-        return {**self._dialect, "$ref": f"#/$defs/p{number}", "$defs": defined}
+        return {**self._dialect, "$ref": write_reference("$defs", f"p{number}"), "$defs": defined}
 
     def _write_part(self, node: Any, small: bool, waiting: list[Node]) -> Any:
         """A part as it is written in a place; targets of references are added to `waiting`."""
@@ -212,7 +213,7 @@ class SchemaCheck:
         if self.graph.closes_ring(node, key):
             return {PLACE: number}
         waiting.append(target)
-        return {"$ref": f"#/$defs/p{number}"}
+        return {"$ref": write_reference("$defs", f"p{number}")}
 
 
 class CheckSession:

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import item_parts, resolve_reference
+from wieldy.core.arguments.argument_errors import item_parts
+
+from .references import resolve_reference
 
 # The contents of these keywords are values, even if they look like schemas.
 _VALUES = ("default", "const", "enum", "examples")

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from wieldy.core.bounded_json import NestedTooDeep, check_depth
 
-from .schema_references import split_reference, step_down
+from .references import DEFINITIONS, split_reference, step_down
 
 MOST_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.
@@ -31,9 +31,8 @@ INSIDE = (
     "items", "prefixItems", "additionalProperties", "contains", "propertyNames",
     "additionalItems", "unevaluatedItems", "unevaluatedProperties",
 )  # fmt: skip
-_DEFINED = ("$defs", "definitions")
 _BRANCHING = frozenset({*SAME_LISTS, *SAME, *SAME_NAMED, *REFERENCES})
-_NAMED = frozenset({*SAME_NAMED, *INSIDE_NAMED, *_DEFINED})
+_NAMED = frozenset({*SAME_NAMED, *INSIDE_NAMED, *DEFINITIONS})
 _NESTING = frozenset({*_BRANCHING, *INSIDE, *_NAMED})
 _NAMES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor"})
 # `dict` comes first: most mappings are dicts, and that check is the quicker one.

@@ -10,12 +10,8 @@ from types import NoneType
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
-from wieldy.core.arguments.argument_errors import (
-    item_schemas,
-    mentions_secret,
-    resolve_reference,
-    speaks_of_secret,
-)
+from wieldy.core.arguments.argument_errors import item_schemas, mentions_secret, speaks_of_secret
+from wieldy.core.schema.references import resolve_reference
 from wieldy.core.schema.schema_graph import SchemaGraph
 
 from .secret import is_secret

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import resolve_reference
 from wieldy.wire.text.text_values import Schema, branch_of, kinds_of
 
 _DEPTH = 6

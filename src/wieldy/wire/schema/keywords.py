@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import describe_schema, resolve_reference
+from wieldy.core.arguments.argument_errors import describe_schema
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
+from wieldy.core.schema.references import resolve_reference
 
 from .schema_facts import ANNOTATIONS, SILENT, SPEAKS_OF, properties_of
 from .target import Target

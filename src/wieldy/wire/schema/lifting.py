@@ -10,8 +10,8 @@ schema allows any object and any text. It is read as JSON text.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.bounded_json import LevelCount, NestedTooDeep, parse_json
+from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 from wieldy.wire.loose_fields import as_list
 

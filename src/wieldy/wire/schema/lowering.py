@@ -1,6 +1,6 @@
 """Convert a tool's JSON Schema to the form that a provider accepts, and report the losses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,10 @@ from .schema_change import Lowered, SchemaChange
 from .schema_facts import (
     MAPPINGS,
     argument_name,
-    inner_schemas,
     properties_of,
     required_of,
     takes_anything,
+    walk_schemas,
 )
 from .schema_rewriter import Walk
 from .target import OPENAI_STRICT, Loose, Target, target_of
@@ -71,7 +71,7 @@ def _loosen_schema(schema: Mapping[str, Any], target: Loose) -> Lowered:
     if target.plain_top and _TOP_KEYWORDS & {*plain}:
         plain = _plain_top(plain, target, changes)
     plain = {**_NO_ARGUMENTS, **plain, "type": "object", "properties": properties_of(plain)}
-    if target.needs_items and any(map(_lacks_items, _walk_schemas(plain))):
+    if target.needs_items and any(map(_lacks_items, walk_schemas(plain))):
         plain = _with_items(plain)
         why = f"{target.title} asks for it in every array"
         changes.append(SchemaChange("", "items", "was added, saying nothing", why, False))
@@ -124,15 +124,3 @@ def _lacks_items(schema: Any) -> bool:
         return False
     said = schema.get("type")
     return "array" in said if isinstance(said, list) else said == "array"
-
-
-def _walk_schemas(schema: Any) -> Iterator[Any]:
-    waiting = [schema]
-    while waiting:
-        here = waiting.pop()
-        yield here
-        if isinstance(here, MAPPINGS):
-            waiting += inner_schemas(here)
-            for key in ("$defs", "definitions"):
-                if isinstance(here.get(key), MAPPINGS):
-                    waiting += here[key].values()

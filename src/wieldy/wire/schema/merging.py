@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json
+from wieldy.core.schema.references import resolve_reference
 
 from .schema_facts import ANNOTATIONS, properties_of, required_of, types_of
 

@@ -1,11 +1,12 @@
 """Check schemas against the size limits of providers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from wieldy.core.bounded_json import MAX_DEPTH
+from wieldy.core.schema.references import find_part
 
-from .schema_facts import inner_schemas
+from .schema_facts import inner_schemas, walk_schemas
 
 MOST_TOOLS = {"openai": 128, "openai-responses": 128, "gemini": 128, "gemini-openapi": 128}
 
@@ -23,7 +24,7 @@ _UNION_PARAMETERS = 16
 
 def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
     """The limits of OpenAI that a strict schema exceeds, as phrases."""
-    nodes = list(_walk_nodes(schema))
+    nodes = list(walk_schemas(schema))
     names = [name for node in nodes for name in node.get("properties") or ()]
     choices = [value for node in nodes for value in node.get("enum") or ()]
     text = sum(map(len, names)) + sum(len(each) for each in choices if isinstance(each, str))
@@ -47,7 +48,7 @@ class AnthropicBudget:
     def take(self, schema: Mapping[str, Any]) -> bool:
         """Count one more strict tool if it fits, and say whether it does."""
         used = [1, 0, 0]
-        for node in _walk_nodes(schema):
+        for node in walk_schemas(schema):
             properties = node.get("properties") or {}
             used[1] += len(properties) - len(node.get("required") or ())
             used[2] += sum(1 for inner in properties.values() if _is_union(inner))
@@ -66,29 +67,19 @@ def anthropic_reason() -> str:
     )
 
 
-def _walk_nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    waiting: list[Any] = [schema, *(schema.get("$defs") or {}).values()]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, Mapping):
-            yield here
-            waiting += inner_schemas(here)
-
-
 def _count_levels(schema: Mapping[str, Any]) -> int:
     """The depth of nested objects; a recursive definition counts once."""
-    definitions = schema.get("$defs") or {}
     known: dict[str, int] = {}
 
     def depth(here: Any, steps: int = 0) -> int:
         if not isinstance(here, Mapping) or steps > MAX_DEPTH:
             return 0
-        name = str(here.get("$ref", "")).removeprefix("#/$defs/")
-        if name and name not in known:
-            known[name] = 0
-            known[name] = depth(definitions.get(name), steps + 1)
-        if name:
-            return known[name]
+        reference = here.get("$ref")
+        if isinstance(reference, str):
+            if reference not in known:
+                known[reference] = 0
+                known[reference] = depth(find_part(reference, schema), steps + 1)
+            return known[reference]
         deepest = max((depth(inner, steps + 1) for inner in inner_schemas(here)), default=0)
         return deepest + ("properties" in here)
 

@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import DEFINITIONS, resolve_reference
 
 # A value that a provider can't describe is sent as JSON text. Where plain text is allowed too,
 # the JSON text is the only property of an object with this name.
@@ -15,7 +15,7 @@ ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 )
 SILENT = frozenset(
-    {"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "discriminator"}
+    {"$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", *DEFINITIONS, "discriminator"}
 )
 SPEAKS_OF = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "contentEncoding"), "string"),
@@ -136,14 +136,24 @@ def inner_schemas(schema: Any) -> Iterator[Any]:
             yield value
 
 
-def find_references(schema: Any) -> Iterator[str]:
-    """Every reference inside a schema, at any depth."""
+def walk_schemas(schema: Any, homes: Iterable[str] = DEFINITIONS) -> Iterator[Mapping[str, Any]]:
+    """A schema and all inside it, with what is defined under these keywords."""
     waiting = [schema]
     while waiting:
         here = waiting.pop()
-        if isinstance(here, Mapping) and isinstance(here.get("$ref"), str):
-            yield here["$ref"]
-        waiting.extend(inner_schemas(here))
+        if isinstance(here, MAPPINGS):
+            yield here
+            waiting += inner_schemas(here)
+            for key in homes:
+                if isinstance(here.get(key), MAPPINGS):
+                    waiting += here[key].values()
+
+
+def find_references(schema: Any) -> Iterator[str]:
+    """Every reference inside a schema, at any depth, without its definitions."""
+    for part in walk_schemas(schema, homes=()):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
 
 
 def are_exclusive(

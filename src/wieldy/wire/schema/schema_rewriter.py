@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import last_name, resolve_reference, write_reference
 
 from .keywords import Keywords, allow_null, note_default, schema_in_words, with_note
 from .merging import Schema, distinct, flatten_union, fold_schema, join_schemas
@@ -191,7 +191,7 @@ class Walk:
         """A reference, kept or replaced by what it refers to."""
         reference = schema["$ref"]
         found = resolve_reference(schema, self.root)
-        if not reference.startswith("#") or (not found and reference != "#"):
+        if not found and reference != "#":
             why = "only references inside the schema are followed"
             self.changed(path, "$ref", "was left out", why, True)
             return self.node(_without_key(schema, "$ref"), path, depth, taken, above)
@@ -200,7 +200,7 @@ class Walk:
             return self.node(self._fold_parts(schema, path), path, depth + 1, taken, above)
         if not self.target.inline:
             name = self._definition_name(reference)
-            return self.keywords.annotated(schema, {"$ref": f"#/$defs/{name}"}, path)
+            return self.keywords.annotated(schema, {"$ref": write_reference("$defs", name)}, path)
         if above.count(reference) >= _UNROLLED:
             why = f"{self.target.title} has no recursion"
             return self.encoded(schema, path, "$ref", why, taken)
@@ -309,8 +309,8 @@ class Walk:
     def _definition_name(self, reference: str) -> str:
         if reference not in self.names:
             wanted = argument_name(reference)
-            last = reference.rpartition("/")[2]
-            if last.isidentifier() and last not in self.names.values():
+            last = last_name(reference)
+            if last.isascii() and last.isidentifier() and last not in self.names.values():
                 wanted = last
             self.names[reference] = wanted
         return self.names[reference]

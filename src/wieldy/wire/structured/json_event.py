@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from wieldy.core.bounded_json import dump_json
+from wieldy.core.schema.references import write_step
 
 Key = str | int
 
@@ -118,7 +119,7 @@ class SlashPlace(JsonPlace):
     @staticmethod
     def _path_piece(key: Key, is_star: bool) -> str:
         if isinstance(key, str):
-            key = key.replace("~", "~0").replace("/", "~1")
+            key = write_step(key)
         return f"/{key}"
 
 

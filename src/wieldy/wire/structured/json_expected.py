@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wieldy.core.schema.schema_references import find_part
+from wieldy.core.schema.references import choices_of
 
 _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 _ALL = frozenset({"object", "array"}) | _SCALARS
@@ -74,10 +74,7 @@ def _walk_alternatives(
         if id(part) in seen:
             continue
         seen.add(id(part))
-        inner = [one for word in ("anyOf", "oneOf", "allOf") for one in part.get(word) or ()]
-        if "$ref" in part:
-            inner.append(find_part(part["$ref"], schema) or {})
-        inner = [one for one in inner if isinstance(one, Mapping)]
+        inner = choices_of(part, schema)
         if inner and "type" not in part:
             todo += inner
         else:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.bounded_json import check_text_depth
+from wieldy.core.schema.references import resolve_reference
 
 Schema = Mapping[str, Any]
 

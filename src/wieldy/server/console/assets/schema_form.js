@@ -112,9 +112,18 @@ function withoutKey(object, key) {
 
 function followReference(reference, root) {
   if (!reference.startsWith("#/")) return {};
-  const parts = reference.slice(2).split("/").map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const parts = unescaped(reference.slice(2)).split("/").map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
   const found = parts.reduce((at, name) => (at && typeof at === "object" && Object.hasOwn(at, name) ? at[name] : {}), root);
   return found && typeof found === "object" ? found : {};
+}
+
+// A reference is part of a URL, so its names may have percent signs.
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !isDigits(value);
