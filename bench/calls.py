@@ -41,6 +41,7 @@ def calls(effort: Effort) -> list[Row]:
         ratio("the same from JSON text", *typical(runs, 2), "µs", RAW, 13),
         ratio("with timeout, rule and observer", *typical(runs, 3), "µs", RAW, 30),
         ratio('sync tool, isolation="inline"', *typical(runs, 4), "µs", RAW, 12),
+        ratio("nested call, no scoped rules or modes", *typical(runs, 5), "µs", RAW, 35),
         *_undisturbed(effort),
     ]
 
@@ -114,6 +115,16 @@ def few_tools(effort: Effort) -> list[float]:
     count = effort.count(_COUNT)
     inline = Toolbox()
     inline.add(find_blocking, name="find", isolation="inline")
+    nesting = _plain_box()
+
+    @nesting.tool
+    async def find_often() -> None:
+        for _ in range(count):
+            await nesting.call("find", ARGUMENTS)
+
+    async def nested() -> None:
+        await nesting.call("find_often")
+
     return _microseconds(
         count,
         effort.rounds(_ROUNDS),
@@ -121,6 +132,7 @@ def few_tools(effort: Effort) -> list[float]:
         repeated(count, _plain_box().call, "find", ARGUMENTS_JSON),
         repeated(count, dressed_box().call, "find", ARGUMENTS),
         repeated(count, inline.call, "find", ARGUMENTS),
+        nested,
     )
 
 

@@ -89,6 +89,9 @@ class Rule:
         if not isinstance(where or {}, Mapping):
             raise TypeError(f"where names arguments, such as {{'path': '/etc/**'}}, not {where!r}")
         self.where = dict(where or {})
+        for name in self.where:
+            if not isinstance(name, str):
+                raise TypeError(f"where names arguments by their text, not {name!r:.200}")
         self.reason = reason
         self.agent = agent
         self.session = session
