@@ -65,7 +65,8 @@ class UsageWatch:
     @property
     def peak(self) -> int:
         """The most memory that was held."""
-        return self._peak if self.group is None else self.group.peak
+        # Older systems with the second version of cgroups don't tell it.
+        return self._peak if self.group is None else max(self._peak, self.group.peak)
 
     def begin(self) -> None:
         """The program begins now; no process is forked any more."""
@@ -119,9 +120,10 @@ class UsageWatch:
 
     def _exceeds_memory(self, found: dict[int, ProcessFacts], files: int) -> bool:
         if self.group is not None:
+            used, sockets = self.group.used, self._hidden.sockets
+            self._peak = max(self._peak, used)
             # Not every system counts the buffers of every kind of socket there.
-            sockets = self._hidden.sockets
-            held = self.group.used + sockets if sockets else 0
+            held = used + sockets if sockets else 0
             return self.group.is_exceeded() or held > int(self._limits["memory"])
         return self._held_memory(found, files) > int(self._limits["memory"])
 
