@@ -84,6 +84,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Choose which tests are followed by the coverage, and put the longest first."""
+    # Processes that share the tests would each have other ones.
+    if odd := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"the name of a test has an address of memory: {odd}")
     cases: Counter[str] = Counter()
     for item in items:
         cases[name := item.nodeid.partition("[")[0]] += 1

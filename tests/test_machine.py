@@ -66,6 +66,15 @@ def test_a_mistaken_name_of_an_ability_is_an_error(tmp_path: Path) -> None:
     assert "KeyError: 'monts'" in run_tests(tmp_path, source)[1]
 
 
+def test_a_name_that_is_another_in_each_process_is_refused(tmp_path: Path) -> None:
+    source = (
+        "import pytest\n@pytest.mark.parametrize('a', [object()], ids=str)\ndef test_it(a): ...\n"
+    )
+    status, said = run_tests(tmp_path, source)
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert "test_it[<object object at 0x" in said
+
+
 # A warning, and whether it makes a test fail.
 WARNINGS = {
     "warnings.warn('old', DeprecationWarning)": True,
