@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -93,6 +96,30 @@ def test_a_lone_view_is_all_there_is(command: Command, other: str) -> None:
     needed = command("call", "only_here", "other:view", "--arg", "path=x", "--yes")
     assert needed.exit_code == 2
     assert "this source is a view" in needed.stderr
+
+
+def test_a_source_in_a_folder_that_nobody_may_enter_is_not_said_to_be_missing(folder: Path) -> None:
+    closed = folder / "closed"
+    closed.mkdir()
+    for name in ("tools.py", "mcp.json"):
+        (closed / name).write_text("{}")
+    closed.chmod(0)
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    # The command in a process of its own, which has no more rights than it is given here.
+    program = [sys.executable, "-c", "from wieldy.cli import main; main()"]
+    asked = [*(bound if os.geteuid() == 0 else ()), *program, "list"]
+
+    said = {
+        name: subprocess.run(
+            [*asked, f"closed/{name}"], cwd=folder, stderr=subprocess.PIPE, text=True, timeout=240
+        ).stderr
+        for name in ("tools.py", "mcp.json")
+    }
+
+    closed.chmod(0o755)
+    assert "closed/tools.py can't be loaded: PermissionError" in said["tools.py"]
+    assert "closed/mcp.json can't be read" in said["mcp.json"]
+    assert "Traceback" not in "".join(said.values())
 
 
 def test_a_source_that_fails_is_named_and_the_others_still_work(

@@ -6,6 +6,7 @@ docs/command-line.md lists the variables.
 import getpass
 import os
 import shlex
+import stat
 from pathlib import Path
 
 from wieldy.core.errors import WieldyError
@@ -101,6 +102,19 @@ def user() -> str:
         return f"uid {os.getuid()}"
 
 
+def is_missing(path: Path) -> bool:
+    """Whether there is no such file. One that may not be looked at is there.
+
+    `Path.is_file` raises an error for it before Python 3.14, and is false from then on.
+    """
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+
+
 def check_file(url: str) -> None:
     """Refuse a SQLite file that does not exist, because opening it would create an empty one."""
     from sqlalchemy.engine import make_url  # noqa: PLC0415 - only where a store is used
@@ -109,11 +123,10 @@ def check_file(url: str) -> None:
     try:
         address = make_url(url)
         path = Path((address.get_backend_name() == "sqlite" and address.database) or ":memory:")
-        there = str(path) == ":memory:" or path.is_file()
-    except (ArgumentError, PermissionError):
+    except ArgumentError:
         # Opening the store reports what is wrong with the address.
         return
-    if not there:
+    if str(path) != ":memory:" and is_missing(path):
         said = f"There is no store at {path}."
         if not path.is_absolute():
             said += (

@@ -15,6 +15,8 @@ from wieldy.core.errors import WieldyError, describe_exception
 from wieldy.core.names import find_near_names
 from wieldy.view import View
 
+from .environment import is_missing
+
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
 
@@ -92,7 +94,7 @@ class _Uncached(SourceFileLoader):
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
+    if is_missing(path):
         raise SourceError(f"There is no file {path}.")
     spec = importlib.util.spec_from_file_location(
         path.stem, path, loader=_Uncached(path.stem, str(path))

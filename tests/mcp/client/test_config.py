@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.mcp.conftest import SHOP, raw
 from wieldy import InvalidSource, Toolbox
 from wieldy.mcp.client.config import read_entries, read_file
-from wieldy.mcp.client.server_source import Address, Command
+from wieldy.mcp.client.server_source import Address, Command, read_source
 
 PLAIN = {"command": sys.executable, "args": raw("plain")[1:]}
 
@@ -179,3 +179,9 @@ async def test_what_is_for_one_server_is_refused_for_several(box: Toolbox) -> No
         await box.add_mcp(raw("plain"), headers={"A": "b"})
     with pytest.raises(InvalidSource, match="env="):
         await box.add_mcp("http://127.0.0.1:9/mcp", env={"A": "b"})
+
+
+def test_a_command_may_be_longer_than_the_name_of_a_file() -> None:
+    words = "server " + "--scope=read " * 30
+    assert read_source(words) == Command(words.split())
+    assert read_source(f"{words}settings.json") == Command([*words.split(), "settings.json"])

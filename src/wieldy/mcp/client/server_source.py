@@ -128,14 +128,15 @@ def _read_text(text: str | bytes) -> Source | Path:
         raise InvalidSource(repr(text), "there is nothing in it")
     if text.startswith(("http://", "https://")):
         return Address(text)
+    # A command may be longer than the name of a file; before 3.14 `Path.is_file` raises for it.
     path = Path(text).expanduser()
     if path.suffix in CONFIGURATIONS or path.suffix in _RUNNERS:
-        if path.is_file():
+        if os.path.isfile(path):
             given = str(path.resolve())
             return path if path.suffix in CONFIGURATIONS else script(given)
         if not any(mark in text for mark in " \t"):
             raise InvalidSource(text, "there is no such file")
-    if path.is_file():
+    if os.path.isfile(path):
         return Command([str(path.resolve())])
     try:
         return Command(shlex.split(text))
