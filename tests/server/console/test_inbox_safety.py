@@ -70,13 +70,38 @@ async def test_nobody_approves_from_the_beginning_of_the_arguments(
     call_id = fresh.call("wipe", {"path": LONG + "/../../etc"})
     page = await open_page(fresh, "/inbox")
     await expect(detail(page)).to_contain_text("Show all of it to approve")
-    await expect(approve_button(page)).to_have_count(0)
+    await expect(approve_button(page)).to_be_disabled()
     await page.keyboard.press("a")
     assert fresh.state_of(call_id) == "pending"
 
     await detail(page).get_by_role("button", name="Show all of it").click()
     await approve_button(page).click()
     await expect(detail(page)).to_contain_text("Approved by you")
+
+
+async def test_no_button_moves_to_where_the_person_aims_at_another(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(fresh, "/rules")
+    fresh.call("wipe", {"path": LONG})
+    names = ("Approve", "Edit", "Deny")
+    buttons = [detail(page).get_by_role("button", name=each) for each in names]
+
+    async def places() -> list[float]:
+        boxes = [await each.bounding_box() for each in buttons]
+        return [box["x"] for box in boxes if box is not None]
+
+    async with held_requests(page, "**/api/pending/*"):
+        await page.get_by_role("link", name="Inbox").click()
+        await expect(detail(page)).to_contain_text("Reading all of it")
+        while_reading = await places()
+    await expect(buttons[1]).to_be_enabled()
+    of_the_beginning = await places()
+    await detail(page).get_by_role("button", name="Show all of it").click()
+    await expect(buttons[0]).to_be_enabled()
+
+    assert while_reading == of_the_beginning == await places()
+    assert len(while_reading) == len(names)
 
 
 async def test_what_a_rule_cannot_be_bound_to_has_to_be_ticked(
@@ -127,7 +152,7 @@ async def test_nothing_is_approved_before_all_of_the_call_is_there(
         await page.get_by_role("link", name="Inbox").click()
         await expect(detail(page)).to_contain_text("Reading all of it")
         await page.keyboard.press("a")
-        await expect(approve_button(page)).to_have_count(0)
+        await expect(approve_button(page)).to_be_disabled()
         await page.keyboard.press("x")
         await page.keyboard.press("a")
         bulk = page.locator(".inbox-bulk").get_by_role("button", name="Approve")

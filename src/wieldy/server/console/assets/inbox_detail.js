@@ -151,15 +151,17 @@ export class InboxDetail {
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
     const own = item.call.decidable === false;
-    const able = !own && !isAsking(item) && !item.call.tool_changed && item.detailed;
+    const offered = !own && !isAsking(item) && !item.call.tool_changed;
+    const able = offered && item.detailed;
     if (this.inbox.reading) return h("p.faint", { role: "status" }, t("inbox.reading"));
+    // Every button has its place before it can be pressed: nobody who means another one lets the call run.
     return h(
       "div.actions",
       own && h("p.faint", t("problem.own_call")),
-      !item.detailed && !item.problem && h("p.faint", { role: "status" }, t("inbox.reading")),
-      able && !isCut(item.call) && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
-      able && button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
+      offered && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a", disabled: !able || isCut(item.call) }),
+      offered && button(t("inbox.edit"), () => this.edit(item), { keys: "e", disabled: !able }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
+      !item.detailed && !item.problem && h("p.faint", { role: "status" }, t("inbox.reading")),
       able && this.inbox.administers && button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
     );
   }
