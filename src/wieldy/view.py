@@ -57,6 +57,8 @@ class View(VisibleTools, Shareable):
         self._box = box
         # Whether nothing is left out but what is not there for whoever looks.
         self.whole = selection is None
+        # Whether clients are shown every tool, although others find theirs by search.
+        self.lists_all = False
         self._engine = engine
         self._run = engine.run
         self._desk = desk
@@ -342,7 +344,9 @@ class View(VisibleTools, Shareable):
             check_id("a session", session)
         scope = Scope(agent, session, caller=caller).within(self._scope)
         known = (self._registry, self._engine, self._desk, self._index)
-        return View(*known, selection, scope, self.box)
+        made = View(*known, selection, scope, self.box)
+        made.lists_all = self.lists_all
+        return made
 
     @property
     def box(self) -> "View":
@@ -371,7 +375,7 @@ class View(VisibleTools, Shareable):
             The tools, in order.
         """
         whose = nest_here(self._scope.within(scope))
-        lister = (listing or whose.session) if loaded_only else None
+        lister = (listing or whose.session) if loaded_only and not self.lists_all else None
         listed = await self._registry.refresh_list(lister)
         shown = [tool for tool in listed if self._shows(tool, whose)]
         return await self._engine.permits.callable_tools(shown, whose)

@@ -1,29 +1,22 @@
 """Make a toolbox and its views as a gateway's file says."""
 
 import asyncio
-import fnmatch
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.call import Scope
-from wieldy.core.discovery.session_listing import LOAD_TOOL, SEARCH_TOOL
 from wieldy.core.errors import ServerUnavailable, WieldyError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.permission.rules import Rule
-from wieldy.core.tool import Tool
 from wieldy.lock.lockfile import LOCK_FILE
 from wieldy.server.config.caller_misfits import filled_values
-from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
+from wieldy.server.config.gateway_file import GatewayFile, ServerTable, read_seconds
 from wieldy.server.config.mistakes import read_gateway, read_rule
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
-from wieldy.tools.tool_search import add_search_tools
-from wieldy.view import View
 
 from . import screen
+from .gateway_offer import add_own_tools
 from .module import SourceError
 from .sources import Failure, LoadedSources, Own, load_sources
 
@@ -48,7 +41,7 @@ async def load_gateway(
     try:
         found = await load_sources(paths, Own(), base=box)
         _isolate_sources(file, paths, found)
-        _add_own_tools(file, folder, box)
+        add_own_tools(file, folder, box)
         if not connect:
             return found
         # All at once: one that does not answer holds up no other.
@@ -68,23 +61,14 @@ def _isolate_sources(file: GatewayFile, paths: list[str], found: LoadedSources) 
     places = {path: each.isolation for path, each in zip(paths, file.sources, strict=True)}
     for name, source in found.origins.items():
         place, tool = places.get(source), found.box.get(name)
-        if place is not None and tool is not None:
+        if place is None or tool is None:
+            continue
+        if tool.source.startswith("mcp:"):
+            raise SourceError(f"{source}: isolation is for Python and OpenAPI sources.")
+        try:
             found.toolbox.add(tool, isolation=place, on_conflict="override")
-
-
-def _add_own_tools(file: GatewayFile, folder: Path, box: Toolbox) -> None:
-    """Add the tools with which clients find other tools, and read skills."""
-    try:
-        if file.search is not None:
-            add_search_tools(box, file.search.budget, file.search.always)
-        if file.skills is not None:
-            # Skills are read and run with modules that other gateways don't need.
-            from wieldy.tools.skills.skill_tools import add_skills  # noqa: PLC0415
-
-            place = _place_path(file.skills.folder, folder)
-            add_skills(box, place, scripts=file.skills.scripts)
-    except ValueError as error:
-        raise SourceError(f"search: {error}") from error
+        except WieldyError as error:
+            raise SourceError(f"{source}: {error}") from error
 
 
 def find_store(path: Path) -> str:
@@ -117,34 +101,6 @@ def add_rules(file: GatewayFile, box: Toolbox | None) -> list[Rule]:
     if box is not None:
         box.rules.replace([*box.rules, *rules])
     return rules
-
-
-def make_views(file: GatewayFile, offer: View) -> dict[str, View]:
-    """The views that the file defines, by name, of what is offered."""
-    finding = () if file.search is None else (SEARCH_TOOL, LOAD_TOOL)
-    return {name: _make_view(table, offer, finding) for name, table in file.views.items()}
-
-
-def _make_view(table: ViewTable, offer: View, finding: Sequence[str]) -> View:
-    shown = None if table.tools is None else _compile_patterns(table.tools)
-    hidden, sources = _compile_patterns(table.hide), _compile_patterns(table.sources or ["*"])
-
-    def is_shown(tool: Tool, scope: Scope) -> bool:
-        if tool.name in finding:
-            # They find what is in the view of their caller, and nothing else.
-            return True
-        if shown is not None and not shown.match(tool.name):
-            return False
-        if table.read_only is not None and bool(tool.read_only) is not table.read_only:
-            return False
-        return not hidden.match(tool.name) and sources.match(tool.source) is not None
-
-    return offer.view(tags=table.tags, groups=table.groups, where=is_shown)
-
-
-def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
-    """One expression for what fits any of these patterns; without patterns nothing does."""
-    return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
 
 
 async def add_server(

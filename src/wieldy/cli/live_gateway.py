@@ -13,11 +13,11 @@ from wieldy.server.config.gateway_file import CallerTable, GatewayFile
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 from wieldy.server.webhooks.dispatch import Webhooks
-from wieldy.view import View
 
 from . import screen
 from .extra_imports import import_extra
-from .gateway import add_rules, add_server, check_server, load_gateway, make_views
+from .gateway import add_rules, add_server, check_server, load_gateway
+from .gateway_offer import GatewayOffer
 from .server_keeper import ServerKeeper
 from .sources import LoadedSources
 
@@ -43,6 +43,7 @@ _NEED_RESTART = (
     "retention",
     "sources",
     "search",
+    "code_mode",
     "skills",
     "access",
 )
@@ -80,7 +81,8 @@ class LiveGateway:
         # A view is a part of what is offered: the tools of agents are for agents alone.
         found.offer = people.screen(found.offer)
         found.toolbox.desk.hold_to_claims(people)
-        self.views: dict[str, View] = make_views(file, found.offer)
+        self._offer = GatewayOffer(file, found)
+        self.views = self._offer.views
         self.path = path
         self.started = False
         self._told: list[Callable[[], None]] = []
@@ -243,8 +245,7 @@ class LiveGateway:
             box.call_limits.replace([*programs, *self._limits])
             done.append(f"There are {len(self._limits)} limits on calls.")
         if before.views != file.views or before.callers != file.callers:
-            self.views.clear()
-            self.views.update(make_views(file, self.found.offer))
+            self._offer.change_views(file)
             self.callers.clear()
             self.callers.update(file.callers)
             # Clients are told to look at their tools again.

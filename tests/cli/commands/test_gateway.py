@@ -379,7 +379,7 @@ async def test_a_gateway_has_search_skills_and_functions_in_processes(place: Pat
             assert "Say hello." in read
             pid = int(text_of(await client.call_tool("where", {})))
             assert pid != terminal.process.pid
-    file.write_text(file.read_text() + "budget = 1\n")
+    file.write_text(file.read_text().replace("\n[search]\n", "\n[search]\nbudget = 1\n"))
     failed = wieldy("check", "gateway.toml", cwd=place)
     assert failed.returncode != 0
     assert "the budget is 1" in failed.stderr

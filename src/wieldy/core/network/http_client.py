@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urljoin
 
 import httpx2
@@ -100,6 +101,14 @@ class Client:
         self._backend = backend
         self._lock = threading.Lock()
         self._pool: _Pool | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker process gets, which opens connections of its own."""
+        return {**self.__dict__, "_lock": None, "_pool": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
 
     async def send(
         self, request: HttpRequest, largest: int, check: CheckTarget | None = None

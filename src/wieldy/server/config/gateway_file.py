@@ -168,6 +168,19 @@ class SearchTable(FileTable):
     )
 
 
+class CodeModeTable(FileTable):
+    """Clients see one tool, which runs programs whose functions are the others."""
+
+    budget: int = Field(
+        default=10_000, ge=1, description="Tokens that the descriptions of functions may take."
+    )
+    always: list[Text] = Field(
+        default=[], description="Names or patterns of tools that stay tools of their own."
+    )
+    seconds: Finite = Field(default=30.0, gt=0, description="Seconds that a program may work.")
+    calls: int = Field(default=1_000, ge=1, description="Calls that a program may make.")
+
+
 class SkillsTable(FileTable):
     """Folders of instructions that a model reads when it needs them."""
 
@@ -184,6 +197,17 @@ class ViewTable(FileTable):
     groups: list[Text] | None = Field(default=None, description="Groups of tools.")
     sources: list[Text] | None = Field(default=None, description="Sources, such as mcp:github.")
     read_only: bool | None = Field(default=None, description="Only tools that change nothing.")
+    search: bool | None = Field(
+        default=None,
+        description="Whether its clients find tools by search; by default as without a view.",
+    )
+    code_mode: bool = Field(
+        default=False, description="Show one tool, which runs programs with those of the view."
+    )
+    skills: bool | None = Field(
+        default=None,
+        description="Whether the tools of [skills] are in it; by default if they fit the rest.",
+    )
 
 
 class RuleTable(FileTable):
@@ -377,6 +401,9 @@ class GatewayFile(FileTable):
     search: SearchTable | None = Field(
         default=None, description="Show clients a few tools, and let them find the others."
     )
+    code_mode: CodeModeTable | None = Field(
+        default=None, description="Show clients one tool, which runs programs."
+    )
     skills: SkillsTable | None = Field(default=None, description="Skills that clients may read.")
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
     limits: LimitsTable = LimitsTable()
@@ -387,6 +414,16 @@ class GatewayFile(FileTable):
     callers: dict[Text, CallerTable] = Field(
         default={}, description="What named callers may do and see."
     )
+
+    @property
+    def uses_search(self) -> bool:
+        """Whether somebody finds tools by search."""
+        return self.search is not None or any(view.search for view in self.views.values())
+
+    @property
+    def search_settings(self) -> SearchTable:
+        """How tools are found by search, where a view asks for it alone too."""
+        return self.search or SearchTable()
 
     @field_validator("approval_ttl")
     @classmethod

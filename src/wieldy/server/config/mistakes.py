@@ -39,6 +39,8 @@ _NEEDS = {
     "limits": ("access",),
     "listen": ("access",),
     "servers": ("access", "callers"),
+    "code_mode": ("search",),
+    "views": ("skills",),
 }
 
 
@@ -272,11 +274,28 @@ def _find_misfits(read: GatewayFile) -> list[tuple[KeyPath, str]]:
         if message is not None:
             found.append((("rules", number), message))
     found += _find_lost_views(read)
+    found += _find_offer_misfits(read)
     found += _find_nameless_callers(read)
     found += find_caller_misfits(read)
     found += find_limit_misfits(read)
     found += find_bad_webhooks(read.webhooks)
     found += find_bad_addresses(read)
+    return found
+
+
+def _find_offer_misfits(read: GatewayFile) -> list[tuple[KeyPath, str]]:
+    """Ways to get at tools that exclude each other, or that lack a table."""
+    found: list[tuple[KeyPath, str]] = []
+    either = "Choose search or code mode: in code mode, programs find functions."
+    if read.search is not None and read.code_mode is not None:
+        found.append((("code_mode",), either))
+    for name, view in read.views.items():
+        if view.code_mode and view.search:
+            found.append((("views", name, "code_mode"), either))
+        if view.skills and read.skills is None:
+            found.append(
+                (("views", name, "skills"), "needs [skills] with the folder of the skills.")
+            )
     return found
 
 
