@@ -60,7 +60,7 @@ WieldyError
     ├── CallUnknown      it started, and how it ended is not known
     ├── NotRecorded      it did not run, because it could not be recorded
     │   └── NotChecked   it did not run, because the standing rules could not be read
-    ├── KeyTaken         its idempotency key belongs to another call
+    ├── KeyTaken         its id or idempotency key belongs to another call
     └── ToolFailed       the function raised; `original` is what it raised
 
 Errors of one package alone, such as `FileError` in tools.files, are beside its code.
@@ -247,10 +247,8 @@ class SessionTaken(WieldyError, ValueError):
     """
 
     def __init__(self, session: str) -> None:
-        super().__init__(
-            f"There is a session {shorten_name(session)} already. "
-            "Delete it first, or use another name."
-        )
+        name = shorten_name(session)
+        super().__init__(f"There is a session {name} already. Delete it, or use another name.")
         self.session = session
 
 
@@ -385,9 +383,7 @@ class RemoteFailure(WieldyError):
         code: The JSON-RPC error code, if there was one.
     """
 
-    def __init__(
-        self, message: str, content: Sequence[object] = (), code: int | None = None
-    ) -> None:
+    def __init__(self, message: str, content: Sequence[Any] = (), code: int | None = None) -> None:
         super().__init__(message)
         self.content = tuple(content)
         self.code = code

@@ -136,8 +136,10 @@ async def test_a_value_without_a_secret_is_shown_as_it_is() -> None:
 RAW = {
     "agent/outcome_words.py": "a program that calls a tool by Agently's names gets its value",
     "cli/commands/demo.py": "the demo shows its own values",
-    "core/engine.py": "it covers what is shown",
+    "core/engine.py": "it measures the value",
+    "core/invoke.py": "it covers what is shown",
     "core/limits/bounded_result.py": "it reads the content where anything is covered",
+    "core/limits/model_results.py": "it measures the value",
     "core/limits/deadline.py": "the end of what was left behind",
     "core/limits/result_cache.py": "kept for the same tool",
     "core/limits/result_size.py": "it measures the value",
@@ -150,6 +152,7 @@ RAW = {
     "server/api/call_shapes.py": "a row, in which secrets are covered",
     "tools/code_mode/stepwise_program.py": "an answer that was covered when it was kept",
     "store/ledger_writes.py": "a program gets the value of a call that could not be recorded",
+    "store/recorder.py": "it measures the value",
     "store/row_values.py": "it is covered as it is written",
 }
 

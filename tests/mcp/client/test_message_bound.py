@@ -18,8 +18,7 @@ from tests.mcp.servers.sized import as_event, sized_app, sized_message
 from tests.mcp.web import served
 from wieldy import Limits, Status, Toolbox
 from wieldy.mcp import Patience
-from wieldy.mcp.client.event_bound import BoundedEvents
-from wieldy.mcp.client.message_bound import BoundedMessage, MessageTooLong
+from wieldy.mcp.client.message_bound import BoundedEvents, BoundedMessage, MessageTooLong
 from wieldy.mcp.client.patience import MAX_MESSAGE
 
 MOST = 2_000_000

@@ -9,8 +9,7 @@ from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.bounded_body import Packing
 
-from .event_bound import BoundedEvents
-from .message_bound import BoundedMessage, MessageTooLong
+from .message_bound import BoundedEvents, BoundedMessage, MessageTooLong
 
 _EVENTS = "text/event-stream"
 # The body that is read is unpacked, and may be another.

@@ -34,7 +34,7 @@ from .offer import ServedBox
 from .server import BoxServer, server
 from .slow_clients import Patient
 from .stdin_lines import Lines
-from .stdout_answers import Answers
+from .stdout_lines import OutputLines
 
 GRACE = 30.0
 _CLOSING = 2
@@ -97,7 +97,7 @@ async def serve(
 async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
     """Serve one client over standard input and output, until it closes them or on a signal."""
     with _own_streams() as (stdin, stdout), _frozen_heap():
-        lines, answers = Lines(stdin, made.max_values), Answers(stdout)
+        lines, answers = Lines(stdin, made.max_values), OutputLines(stdout)
 
         async def leave() -> None:
             # The client may have stopped reading.

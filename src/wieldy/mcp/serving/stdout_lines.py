@@ -9,7 +9,7 @@ from contextlib import suppress
 import anyio
 
 
-class Answers:
+class OutputLines:
     """A file descriptor to which one writer's messages are written.
 
     A separate daemon thread writes, because a write that nobody reads can't be cancelled, and a
