@@ -527,11 +527,12 @@ def _read_argument_names(tool: Tool) -> ArgumentNames:
         closed = tool.own_schema is not None and not silent
         names = declared_names(tool.input_schema, closed)
         own, known = tool.own_names, known_values(tool.function)
-        if names is None:
+        if names is None or tool.validation == "describe":
+            # The schema only tells a model; what is sent is passed on.
             return None
         return names.union(own, own.values(), tool.presets, known)
 
-    return ArgumentNames(tool.own_names, read_aliases, read_declared)
+    return ArgumentNames(tool.own_names, read_aliases, read_declared, lambda: tool.input_schema)
 
 
 def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:

@@ -322,7 +322,7 @@ RULE = '[[sources]]\npath = "tools.py"\n[[rules]]\nverdict = "deny"\ntools = "pa
     [
         ('{ amount = { regex = "1.*" } }', "a condition on an argument is"),
         ("{ amount = { gt = 100 } }", "a condition on an argument is"),
-        ('{ amount = ">100" }', "'amount' of pay is number"),
+        ('{ amount = ">100" }', "'amount' of pay is integer"),
         ("{ amout = 100 }", "pay has no argument 'amout', but 'amount'"),
     ],
 )

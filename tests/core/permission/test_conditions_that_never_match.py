@@ -2,14 +2,39 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from wieldy import Tool, Toolbox
 
 
-def pay(amount: int, to: str = "x", each: list[str] | None = None, sure: bool = False) -> str:
+class Line(BaseModel):
+    """A line of an order."""
+
+    text: str = Field("", alias="words")
+
+    @property
+    def length(self) -> int:
+        return len(self.text)
+
+
+class Order(BaseModel):
+    """An order."""
+
+    amount: int = 150
+    lines: list[Line] = [Line(words="tea")]
+
+
+def pay(
+    amount: int,
+    to: str = "x",
+    each: list[str] | None = None,
+    sure: bool = False,
+    kind: Literal["card", "cash"] = "card",
+    order: Order = Order(),  # noqa: B008 - never changed
+) -> str:
     """Pay."""
     return f"paid {amount}"
 
@@ -30,24 +55,37 @@ async def test_a_shape_that_can_not_be_read_is_a_type_error(condition: Any, tmp_
                 getattr(box.rules, verdict)("pay", where={"amount": condition})
         with pytest.raises((TypeError, ValueError)):
             await box.standing.deny("pay", where={"amount": condition})
+        with pytest.raises(TypeError, match="where names arguments"):
+            box.rules.deny("pay", where={1: "x"})  # type: ignore[dict-item]
         assert len(box.rules) == 0
 
 
 MISFITS: list[tuple[dict[str, Any], str]] = [
-    ({"amount": ">100"}, "'amount' of pay is number"),
-    ({"amount": "5*"}, "'amount' of pay is number"),
-    ({"amount": re.compile("5")}, "'amount' of pay is number"),
-    ({"amount": True}, "'amount' of pay is number"),
-    ({"amount": None}, "'amount' of pay is number"),
-    ({"amount": ["a", "b"]}, "'amount' of pay is number"),
+    ({"amount": ">100"}, "'amount' of pay is integer"),
+    ({"amount": "5*"}, "'amount' of pay is integer"),
+    ({"amount": re.compile("5")}, "'amount' of pay is integer"),
+    ({"amount": True}, "'amount' of pay is integer"),
+    ({"amount": None}, "'amount' of pay is integer"),
+    ({"amount": ["a", "b"]}, "'amount' of pay is integer"),
     ({"to": 5}, "'to' of pay is string"),
     ({"sure": "yes"}, "'sure' of pay is boolean"),
     ({"amout": 100}, "pay has no argument 'amout', but 'amount'"),
     ({"filter.amount": 100}, "pay has no argument 'filter.amount'"),
+    ({"order.amout": 5}, "pay has no argument 'order.amout'"),
+    ({"order.amount": "5*"}, "'order.amount' of pay is integer"),
+    ({"order.lines.words": 5}, "'order.lines.words' of pay is string"),
+]
+# They can be compared with what is sent, and are never equal to it.
+UNEQUAL: list[tuple[dict[str, Any], str]] = [
+    ({"amount": 5.5}, "'amount' of pay is integer"),
+    ({"kind": "coins"}, "'kind' of pay is 'card' or 'cash'"),
+    ({"kind": re.compile("coin")}, "'kind' of pay is 'card' or 'cash'"),
+    ({"each": 5}, "'each' of pay is null or string"),
+    ({"amount": float("inf")}, "'amount' of pay is integer"),
 ]
 
 
-@pytest.mark.parametrize(("where", "told"), MISFITS, ids=str)
+@pytest.mark.parametrize(("where", "told"), [*MISFITS, *UNEQUAL], ids=str)
 async def test_a_condition_that_can_not_meet_its_argument_is_told_when_the_rule_is_made(
     where: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
@@ -81,7 +119,9 @@ async def test_if_the_tool_comes_later_it_restricts_and_does_not_allow(
     "where",
     [
         {"amount": 100}, {"amount": [100, "a"]}, {"to": "a*"}, {"each": "/etc/**"}, {"each": None},
-        {"sure": True}, {"amount": lambda value: value > 100},
+        {"sure": True}, {"amount": lambda value: value > 100}, {"amount": 7.0}, {"kind": "cas*"},
+        {"kind": lambda value: value == "cash"}, {"order.amount": 100}, {"order.lines": "/etc/**"},
+        {"order.lines.words": "coffee"}, {"order.lines.text": "coffee"}, {"order.lines.length": 9},
     ],
 )  # fmt: skip
 async def test_a_condition_that_can_meet_its_argument_is_compared(where: dict[str, Any]) -> None:

@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.secrets.secret import reveal_secret
+
+if TYPE_CHECKING:
+    from .argument_places import Places
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 LISTS = (list, tuple, set, frozenset, deque)
@@ -38,15 +41,18 @@ class ArgumentNames:
     the names of all arguments, or None if there may be others.
     """
 
-    __slots__ = ("_aliases", "_read", "declared", "own")
+    __slots__ = ("_aliases", "_read", "_schema", "declared", "own", "places")
 
     def __init__(
         self,
         own: Mapping[str, str],
         read_aliases: Callable[[], Aliases],
         declared: Callable[[], Collection[str] | None],
+        schema: Callable[[], Mapping[str, Any]],
     ) -> None:
         self.own = own
+        self._schema = schema
+        self.places = cache(self._find_places)
         self.declared = cache(declared)
         self._read = read_aliases
         self._aliases: Aliases | None = None
@@ -55,15 +61,29 @@ class ArgumentNames:
         """Whether a dotted name may mean an argument of the tool, or a part of one."""
         declared = self.declared()
         names = [".".join(path[:end]) for end in range(1, len(path) + 1)]
-        return declared is None or any(name in declared for name in names)
+        if declared is not None and not any(name in declared for name in names):
+            return False
+        return len(path) == 1 or any(self.places(tuple(path)))
 
-    def fields(self, kind: type, name: str) -> Iterator[str]:
-        """The fields of a class, or of any dict, that are sent under this name."""
+    def _find_places(self, path: tuple[str, ...]) -> "Places":
+        """What the schema says of the values that a dotted name means."""
+        # Few rules have a condition that is not met where it is expected.
+        from .argument_places import find_places  # noqa: PLC0415
+
+        aliases = self._all_aliases() if len(path) > 1 else {}
+        return find_places(self._schema(), path, aliases)
+
+    def _all_aliases(self) -> Aliases:
         if self._aliases is None:
             # Read only when needed, because most rules never look into an argument.
             self._aliases = self._read()
+        return self._aliases
+
+    def fields(self, kind: type, name: str) -> Iterator[str]:
+        """The fields of a class, or of any dict, that are sent under this name."""
+        aliases = self._all_aliases()
         for each in (None,) if issubclass(kind, Mapping) else kind.__mro__:
-            yield from self._aliases.get(each, {}).get(name, ())
+            yield from aliases.get(each, {}).get(name, ())
 
     def readings(self, values: Mapping[str, Any], path: Sequence[str]) -> Iterator[Any]:
         """Each plain value that a dotted name means."""

@@ -1,19 +1,18 @@
 """Find conditions of a rule that can't meet the arguments of the tools that are here."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.names import find_near_names
 from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 
-from .argument_reach import LISTS
-from .conditions import Matcher
+from .argument_reach import LISTS, PLAIN
+from .conditions import Matcher, compile_matcher, reading_matches
 from .rules import Rule
 
-_ALL = frozenset(("string", "number", "boolean", "null"))
-_MAX_STEPS = 200
+_ALL = frozenset(("string", "integer", "number", "boolean", "null"))
 
 
 def check_conditions(rule: Rule, tools: Iterable[Tool]) -> None:
@@ -29,18 +28,33 @@ def _find_misfit(tool: Tool, name: str, matcher: Matcher) -> str | None:
     """Why a condition can't meet an argument of a tool; None if it can."""
     names, path = tool.argument_names, name.split(".")
     if not names.may_have(path):
-        near = find_near_names(name, sorted(names.declared() or ()))
+        near = find_near_names(name, sorted({*(names.declared() or ())} - {path[0]}))
         hint = f", but {near[0]!r}" if near else ""
         return f"{tool.name} has no argument {name!r}{hint}"
-    schema = tool.input_schema["properties"].get(name)
-    if schema is None:
-        # A part of an argument, or one that the schema does not show.
+    places = names.places(tuple(path))
+    if places.others or any(_can_meet(place, matcher) for place in places.found):
         return None
-    kinds, wanted = _kinds_of(schema, tool.input_schema), _kinds_met(matcher)
-    if kinds.isdisjoint(wanted):
-        has = " or ".join(sorted(kinds))
-        return f"{name!r} of {tool.name} is {has}, which {matcher!r:.200} can't be compared with"
-    return None
+    has = " or ".join(dict.fromkeys(each for place in places.found for each in _told(place)))
+    return f"{name!r} of {tool.name} is {has:.200}, and {matcher!r:.200} can't match that"
+
+
+def _can_meet(place: Mapping[str, Any], matcher: Matcher) -> bool:
+    """Whether a value that a schema describes can match a condition."""
+    listed = _listed_values(place)
+    if listed is None:
+        said = _said_kinds(place)
+        return said is None or not said.isdisjoint(_kinds_met(matcher))
+    # A function is other people's code, and is asked about nothing but arguments.
+    return callable(matcher) or any(
+        type(value) not in PLAIN or reading_matches(compile_matcher(matcher), value, True)
+        for value in listed
+    )
+
+
+def _told(place: Mapping[str, Any]) -> list[str]:
+    """The values, or the kinds of values, that a schema allows."""
+    listed = _listed_values(place)
+    return sorted(_said_kinds(place) or ()) if listed is None else [repr(each) for each in listed]
 
 
 def _kinds_met(matcher: Matcher) -> frozenset[str]:
@@ -51,58 +65,28 @@ def _kinds_met(matcher: Matcher) -> frozenset[str]:
         return frozenset(kind for part in matcher for kind in _kinds_met(part))
     if isinstance(matcher, str | re.Pattern):
         return frozenset(("string",))
-    return frozenset(("null" if matcher is None else _kind_of(matcher),))
+    return frozenset(_kinds_of(matcher))
 
 
-def _kind_of(value: Any) -> str:
+def _kinds_of(value: Any) -> tuple[str, ...]:
+    """The kinds of values to which a plain value can be equal."""
     if value is None:
-        return "null"
+        return ("null",)
     if isinstance(value, bool):
-        return "boolean"
-    return "number" if isinstance(value, int | float) else "string"
+        return ("boolean",)
+    whole = isinstance(value, int) or value.is_integer()
+    return ("integer", "number") if whole else ("number",)
 
 
-def _kinds_of(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
-    """The kinds of plain values that a schema allows, as far as it says so."""
-    found: set[str] = set()
-    for step, place in enumerate(_reach_places(schema, root)):
-        said = _said_kinds(place)
-        if said is None or step > _MAX_STEPS:
-            return _ALL
-        found |= said
-    return frozenset(found)
-
-
-def _reach_places(schema: Any, root: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas that may describe a value: the choices of a schema, references followed."""
-    rest, seen = [schema], set[int]()
-    while rest:
-        place = rest.pop()
-        if id(place) in seen:
-            continue
-        seen.add(id(place))
-        if not isinstance(place, Mapping):
-            yield place
-        elif "$ref" in place:
-            rest.append(resolve_reference(place, root))
-        elif choices := [*place.get("anyOf", ()), *place.get("oneOf", ())]:
-            rest += choices
-        else:
-            yield place
-
-
-def _said_kinds(place: Any) -> set[str] | None:
-    """The kinds that one schema names; None if it may allow any."""
-    if not isinstance(place, Mapping):
-        return None
-    if "const" in place or "enum" in place:
-        return {_kind_of(each) for each in (*place.get("enum", ()), *_constant(place))}
+def _said_kinds(place: Mapping[str, Any]) -> set[str] | None:
+    """The kinds that a schema names; None if it may allow any."""
     types = place.get("type")
     named = {types} if isinstance(types, str) else set(types or ())
-    if not named or not named.isdisjoint(("array", "object")):
-        return None
-    return {"number" if each == "integer" else each for each in named}
+    return None if not named or "object" in named else named
 
 
-def _constant(place: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (place["const"],) if "const" in place else ()
+def _listed_values(place: Mapping[str, Any]) -> list[Any] | None:
+    """The only values that a schema allows, if it lists them."""
+    if "const" in place:
+        return [place["const"]]
+    return list(place["enum"]) if "enum" in place else None
