@@ -49,6 +49,29 @@ def write_file(place: Path, *servers: tuple[str, str], head: str = "") -> Path:
     return file
 
 
+async def test_servers_that_can_not_be_reached_are_listed_as_the_file_has_them(
+    place: Path,
+) -> None:
+    wait = json.dumps(["-c", "import sys; open('gate').close(); sys.exit(3)"])
+    file = place / "gateway.toml"
+    file.write_text(
+        f"[servers.one]\ncommand = {json.dumps(sys.executable)}\nargs = {wait}\n"
+        '[servers.two]\ncommand = "/no/such/program"\n'
+    )
+    gateway = await LiveGateway.open(file, connect=False)
+    box = gateway.found.toolbox
+    watching = asyncio.create_task(gateway.watch())
+    try:
+        await until(lambda: list(box.mcp) == ["two"])
+        await asyncio.to_thread((place / "gate").write_text, "")
+        await until(lambda: len(box.mcp) == 2)
+        assert list(box.mcp) == ["one", "two"]
+    finally:
+        watching.cancel()
+        await asyncio.wait((watching,))
+        await box.close()
+
+
 class SilentServer:
     """It takes connections and never answers, until it is told to hang up."""
 

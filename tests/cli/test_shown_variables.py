@@ -17,6 +17,7 @@ FILLED = {
     "SHORT": "tiny",
     "API_TOKEN": "s3cr",
     "FROM_FILE": "ends-with-a-line\n",
+    "NAMED_SECRET": "a-secret-by-its-own-words\n",
     "VALUE_OF_ANN": "only-for-ann-and-nobody",
 }
 # It tells everything that it was given, and ends.
@@ -30,7 +31,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_gateway(place: Path, more: str = "") -> Path:
-    named = ["${LONG_PLACE}", "${SHORT}", "${API_TOKEN}", "${FROM_FILE}"]
+    named = ["${LONG_PLACE}", "${SHORT}", "${API_TOKEN}", "${FROM_FILE}", "${NAMED_SECRET}"]
     arguments = json.dumps(["-c", TELLTALE, *named])
     text = (
         f"[listen]\nport = 0\n[servers.telltale]\ncommand = {json.dumps(sys.executable)}\n"
@@ -43,9 +44,9 @@ def write_gateway(place: Path, more: str = "") -> Path:
 
 def check_shown(text: str) -> None:
     shown = text.replace("\r", "").replace("\n", "")
-    for hidden in ("a-value-with-eight-and-more", "s3cr", "ends-with-a-line"):
+    for hidden in ("a-value-with-eight-and-more", "s3cr", "ends-with-a-line", "by-its-own-words"):
         assert hidden not in shown
-    for named in ("${LONG_PLACE}", "${API_TOKEN}", "${FROM_FILE}", "tiny"):
+    for named in ("${LONG_PLACE}", "${API_TOKEN}", "${FROM_FILE}", "${NAMED_SECRET}", "tiny"):
         assert named in shown
 
 
@@ -62,6 +63,19 @@ async def test_errors_and_servers_show_the_names_of_variables(
                 [told] = (await http.get("/api/servers")).json()["servers"]
                 check_shown(told["error"])
     assert "s3cr" not in caplog.text
+
+
+async def test_the_address_of_a_webhook_shows_the_names_of_variables(tmp_path: Path) -> None:
+    more = (
+        '[[webhooks]]\nname = "chat"\nsecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLwSw"\n'
+        'url = "https://chat.example.com/${LONG_PLACE}/${SHORT}?key=1"\n'
+    )
+    gateway = await LiveGateway.open(write_gateway(tmp_path, more))
+    async with gateway.found.toolbox:
+        [hook] = gateway.webhooks.hooks
+        assert hook.url == "https://chat.example.com/a-value-with-eight-and-more/tiny?key=1"
+        assert hook.shown_url == "https://chat.example.com/${LONG_PLACE}/tiny?…"
+        assert "a-value" not in repr(hook)
 
 
 def test_variables_are_found_in_every_form_of_a_text() -> None:

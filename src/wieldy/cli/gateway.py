@@ -148,7 +148,7 @@ async def add_server(
     except (ImportError, WieldyError) as error:
         failure = Failure(f"servers.{name}", str(error), name)
         if isinstance(error, ServerUnavailable):
-            box.mcp.note_failure(name, error)
+            box.mcp.note_failure(name, error, list(file.servers))
         if not again:
             found.failed.append(failure)
             screen.fail(failure)

@@ -154,12 +154,13 @@ class Servers(Mapping[str, Server]):
             for put_back in [server.take_out_tools() for server in added]:
                 put_back()
 
-    def note_failure(self, name: str, error: WieldyError) -> None:
-        """Keep the reason why a server could not be added, until it is."""
+    def note_failure(self, name: str, error: WieldyError, order: Sequence[str] = ()) -> None:
+        """Keep the reason why a server could not be added, until it is, in its place."""
         with self._lock:
             known = self._servers.get(name)
             if known is None or not known.was_added:
                 self._servers[name] = Server.failed(name, self._thread, error)
+        self._put_in_order([self._servers[each] for each in order if each in self._servers])
 
     def watch(self, told: Announce) -> Callable[[], None]:
         """Have a function called with each change of what a server offers besides tools.

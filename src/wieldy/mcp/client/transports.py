@@ -203,7 +203,8 @@ async def _trim_log(log: ErrorLog) -> None:
 def _source_secrets(source: Command | Address) -> tuple[str, ...]:
     if isinstance(source, Address) and isinstance(source.auth, str):
         source = replace(source, auth=Secret(source.auth))
-    return tuple(preset_secrets(source))
+    # What is shown in place of a variable is no secret, whatever the variable holds.
+    return tuple(preset_secrets(replace(source, filled={})))
 
 
 def _list_ways(source: Source) -> list[Way]:

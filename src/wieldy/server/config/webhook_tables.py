@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from wieldy.core.errors import InvalidSource, WieldyError
-from wieldy.mcp.client.config import expand_variables
+from wieldy.mcp.client.config import expand_variables, show_filled
 from wieldy.server.webhooks.signatures import read_secret
 from wieldy.server.webhooks.webhook import Webhook, check_address, name_of_host
 
@@ -53,7 +53,8 @@ def make_webhooks(tables: Sequence[WebhookTable]) -> list[Webhook]:
 
 
 def _make_webhook(number: int, table: WebhookTable) -> Webhook:
-    url = _expand(number, "url", table.url)
+    filled: dict[str, str] = {}
+    url = _expand(number, "url", table.url, filled)
     secret = _expand(number, "secret", table.secret)
     old = None if table.old_secret is None else _expand(number, "old_secret", table.old_secret)
     for key, text in (("secret", secret), ("old_secret", old)):
@@ -71,14 +72,15 @@ def _make_webhook(number: int, table: WebhookTable) -> Webhook:
             table.tools,
             table.allow_private,
             old,
+            show_filled(url, filled),
         )
     except ValueError as error:
         raise WebhookUnusable(number, "url", str(error)) from None
 
 
-def _expand(number: int, key: str, text: str) -> str:
+def _expand(number: int, key: str, text: str, filled: dict[str, str] | None = None) -> str:
     try:
-        expanded = str(expand_variables(f"webhooks[{number}]", text))
+        expanded = str(expand_variables(f"webhooks[{number}]", text, filled))
     except InvalidSource as error:
         raise WebhookUnusable(number, key, str(error)) from None
     if _VARIABLE in expanded:

@@ -32,6 +32,7 @@ class Webhook:
         tools: A pattern such as `github_*` that the tool's name has to fit.
         allow_private: Whether the address may be on this machine or its network, or without https.
         old_secret: A second secret that signs too, while receivers change to the new one.
+        written: What people are shown as the address, if that is something else than `url`.
 
     Raises:
         ValueError: The name, the address, a secret or an event can't be used.
@@ -47,6 +48,7 @@ class Webhook:
     tools: str | None = None
     allow_private: bool = False
     old_secret: str | None = field(default=None, repr=False)
+    written: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if re.fullmatch(NAME_PATTERN, self.name) is None:
@@ -67,7 +69,7 @@ class Webhook:
     @property
     def shown_url(self) -> str:
         """The address for people: without a query, in which there may be a key."""
-        parts = urlsplit(self.url)
+        parts = urlsplit(self.written or self.url)
         shown = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
         return f"{shown}?…" if parts.query else shown
 
