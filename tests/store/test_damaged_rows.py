@@ -1,22 +1,26 @@
 """A row that can't be read is named, and never hides the other rows."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import wieldy
 from wieldy import CorruptRow, Status, Toolbox
 from wieldy.store.backup.backup_file import BackupError
 from wieldy.store.backup.store_backup import write_backup
 from wieldy.store.backup.store_restore import restore_backup
-from wieldy.store.databases.tables import calls
+from wieldy.store.databases.tables import access_tokens, artifacts, calls, runs
 
 Execute = Callable[[str], str]
 _NUMBERS = (int, float)
+# By these a list finds its rows: with others, a row is in no list of its kind.
+_KEYS = ("state", "parent", "session", "key", "shelf")
 _TEXT = [each.name for each in calls.columns if each.type.python_type not in _NUMBERS]
 _NOT_TEXT = "CAST(X'22ff22' AS TEXT)"
 
@@ -89,6 +93,60 @@ async def test_a_damaged_run_is_named_and_the_others_are_listed(url: str, execut
         assert [name for name, error in found.items() if error is not None] == ["two"]
         with pytest.raises(CorruptRow, match="the row of run two can't be read"):
             await kept.get("two")
+
+
+_ODD = ["CAST(X'22ff22' AS TEXT)", "X'00ff'", "'{'", "7", "'soon'", "'[[1]]'", "'{\"a\":1}'"]
+
+
+@pytest.mark.parametrize("odd", _ODD)
+async def test_a_value_of_another_kind_hides_nothing_in_any_list(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "store.db"
+    async with make_box(f"sqlite:///{path}") as box:
+        kept, tokens = box.store.runs, box.store.tokens
+        for name in ("a", "b", "c"):
+            await box.call("risky", {"n": 1})
+            await kept.begin(name, "agent", "{}", "{}")
+            await tokens.make(name, ("approve",))
+            await box.store.artifacts.create(name, "text")
+        for table, lost in ((calls, _KEYS), (runs, _KEYS), (access_tokens, ()), (artifacts, _KEYS)):
+            for column in table.columns:
+                if column.primary_key or column.name in lost:
+                    continue
+                with closing(sqlite3.connect(path)) as other, other:
+                    before = other.execute(f"SELECT rowid, {column.name} FROM {table.name}")
+                    [_, (rowid, value), _] = before.fetchall()
+                    change = f"UPDATE {table.name} SET {column.name} = %s WHERE rowid = {rowid}"
+                    with suppress(sqlite3.IntegrityError):
+                        other.execute(change % odd)
+                found = {
+                    "pending": len(await box.pending()),
+                    "calls": len(await box.ledger.list()),
+                    "runs": len(await kept.list()),
+                    "tokens": len(await tokens.list()),
+                    "artifacts": len(await box.store.artifacts.list()),
+                }
+                assert found.pop("pending") >= 2, column
+                assert found == dict.fromkeys(found, 3), column
+                with closing(sqlite3.connect(path)) as other, other:
+                    other.execute(change % "?", (value,))
+
+
+@pytest.mark.parametrize("odd", ["'{'", "'7'", "'[1]'", "'{}'"])
+def test_a_damaged_run_is_shown_on_the_command_line(tmp_path: Path, odd: str) -> None:
+    async def make() -> None:
+        async with Toolbox(store=f"sqlite:///{tmp_path}/wieldy.db") as box:
+            for name in ("one", "two"):
+                await box.store.runs.begin(name, "agent", '{"prompt": {"input": "Hi."}}', "{}")
+                await box.store.runs.begin(f"{name}-step", "agent", '{"prompt": {}}', "[]")
+
+    asyncio.run(make())
+    with closing(sqlite3.connect(tmp_path / "wieldy.db")) as other, other:
+        other.execute(f"UPDATE wieldy_runs SET request = {odd} WHERE id = 'two'")
+    for words in (["runs"], ["runs", "--json"], ["runs", "two"], ["runs", "two-step", "--json"]):
+        done = wieldy(*words, cwd=tmp_path)
+        assert "Traceback" not in done.stderr
+        if len(words) == 1 or words[1] == "--json":
+            assert done.returncode == 0 and "one" in done.stdout and "two" in done.stdout
 
 
 @pytest.mark.parametrize(

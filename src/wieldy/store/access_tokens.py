@@ -65,7 +65,7 @@ class StoredToken:
 
     def __init__(self, row: Any) -> None:
         self.name: str = row.name
-        self.roles: frozenset[Role] = frozenset(parse_json(row.roles)).intersection(ROLES)
+        self.roles = _read_roles(row.roles)
         self.view: str | None = row.view
         self.created_at: float = row.created_at
         self.created_by: str | None = row.created_by
@@ -206,6 +206,14 @@ def _put_token(connection: Connection, row: dict[str, Any]) -> None:
             return
         raise TokenTaken(row["name"])
     connection.execute(insert(access_tokens).values(row))
+
+
+def _read_roles(stored: str) -> frozenset[Role]:
+    """The roles of a token; none if they can't be read."""
+    try:
+        return frozenset(parse_json(stored)).intersection(ROLES)
+    except (ValueError, TypeError):
+        return frozenset()
 
 
 def _check_roles(roles: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
 from wieldy.core.permission.waiting_calls import describe_waiting, waiting_facts
 
-from .databases.tables import DamagedText, calls
+from .databases.tables import calls
 from .row_values import (
     ENDS,
     error_facts,
@@ -20,6 +20,7 @@ from .row_values import (
     read_content,
     read_error,
     read_metadata,
+    refuse_damaged,
     to_column,
 )
 
@@ -40,7 +41,6 @@ _NAMES = (
 _MOMENTS = ("proposed_at", "started_at", "ended_at")
 # The columns that may be long.
 _TEXTS = ("arguments", "covered", "value", "content", "metadata", "requests", "answers", "paused")
-_MOMENT = float | int | None
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -189,9 +189,9 @@ def read_parked(row: Any) -> Parked:
             at=row.proposed_at,
             expires_at=row.expires_at,
             repairs=from_column(row.repairs) or (),
-            requests=from_column(row.requests),
+            requests=_read_object(row.requests, "requests"),
             state=from_column(row.paused),
-            covered=from_column(row.covered),
+            covered=_read_object(row.covered, "covered"),
             begun=row.started_at,
             given=from_column(row.answers) if row.state == "pending" else None,
             claims=from_column(row.claims),
@@ -204,25 +204,24 @@ def read_parked(row: Any) -> Parked:
     return parked
 
 
+def _read_object(stored: str | None, name: str) -> Any:
+    found = from_column(stored)
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"{name} is no object")
+    return found
+
+
 def _tellable_columns(row: Any) -> dict[str, Any]:
     """The columns of a row without those that may be damaged."""
     names = ((name, getattr(row, name)) for name in _NAMES)
-    found: dict[str, Any] = {name: None if value is None else str(value) for name, value in names}
-    moments = ((name, getattr(row, name)) for name in _MOMENTS)
-    found |= {name: value if isinstance(value, _MOMENT) else None for name, value in moments}
-    if found["proposed_at"] is None:
-        found["proposed_at"] = 0.0
-    return {**dict.fromkeys(calls.columns.keys()), **found}
+    found = {name: None if value is None else str(value) for name, value in names}
+    moments = {name: getattr(row, name) for name in _MOMENTS}
+    return {**dict.fromkeys(calls.columns.keys()), **found, **moments}
 
 
 def _refuse_damaged(row: Any) -> None:
     """Raise if a column has bytes that are no text, or is of another type than it should be."""
-    for name, value in (vars(row) if isinstance(row, SimpleNamespace) else row._mapping).items():
-        if isinstance(value, DamagedText):
-            raise ValueError(f"{name} has bytes that are no text")
-    for name in (*_MOMENTS, "seconds"):
-        if not isinstance(getattr(row, name), _MOMENT):
-            raise ValueError(f"{name} is no number")
+    refuse_damaged(vars(row) if isinstance(row, SimpleNamespace) else row._mapping)
 
 
 def _call_seconds(row: Any, metadata: dict[str, Any]) -> float | None:

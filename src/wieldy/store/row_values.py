@@ -39,6 +39,8 @@ from wieldy.core.errors import (
 from wieldy.core.permission.modes import ModeChange
 from wieldy.core.secrets.secret import is_secret, redact_data, reveal_secret
 
+from .databases.tables import DAMAGED
+
 ENDS = (*ENDED_STATES, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)
 Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
@@ -182,6 +184,13 @@ def reveal_arguments(arguments: Any) -> Any:
     if isinstance(arguments, list | tuple):
         return [reveal_arguments(value) for value in arguments]
     return reveal_secret(arguments)
+
+
+def refuse_damaged(columns: Mapping[str, Any]) -> None:
+    """Raise if a column of a row has another kind of value than it should have."""
+    for name, value in columns.items():
+        if isinstance(value, DAMAGED):
+            raise ValueError(f"{name} has a value of another kind, or bytes that are no text")
 
 
 def read_call(row: Any) -> Call:

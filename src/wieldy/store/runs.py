@@ -18,6 +18,7 @@ from .databases.tables import RUN_STATES, in_run_state, of_agent, run_steps, run
 from .left_runs import LeftRuns, count_tries
 from .nested_runs import end_below, note_progress, start_anew
 from .row_search import Criterion, Place, RowSearch, match_column
+from .row_values import refuse_damaged
 from .store_access import StoreAccess
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ class StoredRun:
         self.steps: int = row.steps
         self.created_at: float = row.created_at
         self.changed_at: float = row.changed_at
-        self.request: Any = parse_json(row.request, MAX_WRAPPED)
+        self.request: dict[str, Any] = _read_object(row.request)
         self.answer: Any = None if row.answer is None else parse_json(row.answer, MAX_WRAPPED)
         self.error: str | None = row.error
         self.tries = count_tries(row)
@@ -99,6 +100,7 @@ class StoredRun:
     def read(cls, row: Any) -> "StoredRun":
         """The run of a row; `CorruptRow` if the row can't be read."""
         try:
+            refuse_damaged(row._mapping)
             return cls(row)
         except (ValueError, TypeError) as error:
             raise CorruptRow(str(row.id), str(error), "run", "wieldy_runs") from error
@@ -289,8 +291,8 @@ class Runs:
         query = query.order_by(run_steps.c.number)
         found = await self._store.read(lambda connection: connection.scalars(query).all())
         try:
-            return [parse_json(body, MAX_WRAPPED) for body in found]
-        except ValueError as error:
+            return [_read_object(body) for body in found]
+        except (ValueError, TypeError) as error:
             raise CorruptRow(run_id, str(error), "a step of run", "wieldy_run_steps") from error
 
     async def sweep(self) -> None:
@@ -417,6 +419,13 @@ def _claim_run(
         taken |= {"tries": count_tries(row) + 1, "tried_step": row.steps}
     connection.execute(update(runs).where(runs.c.id == claim.run).values(taken))
     return row, True
+
+
+def _read_object(stored: str) -> dict[str, Any]:
+    found = parse_json(stored, MAX_WRAPPED)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    return found
 
 
 def _find(connection: Connection, run_id: str, hold: bool = False) -> Row[Any] | None:

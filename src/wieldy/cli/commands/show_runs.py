@@ -60,8 +60,14 @@ def _show_some(runs: "list[StoredRun]", address: str, as_json: bool) -> None:
     screen.table(_COLUMNS, [_run_row(run) for run in runs])
 
 
+def _asked(run: "StoredRun") -> Any:
+    """What the agent was asked; None if the row of the run can't be read."""
+    prompt = run.request.get("prompt")
+    return prompt.get("input") if isinstance(prompt, dict) else None
+
+
 def _run_row(run: "StoredRun") -> tuple[object, ...]:
-    asked = run.request["prompt"].get("input")
+    asked = _asked(run)
     shown = asked if isinstance(asked, str) else screen.compact(asked)
     return (
         screen.local(run.created_at),
@@ -158,6 +164,6 @@ def _run_data(run: "StoredRun") -> dict[str, Any]:
         "parent": run.parent,
         "created_at": screen.iso_time(run.created_at),
         "changed_at": screen.iso_time(run.changed_at),
-        "input": run.request["prompt"].get("input"),
+        "input": _asked(run),
         "error": run.error,
     }

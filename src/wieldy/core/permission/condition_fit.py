@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.names import find_near_names
-from wieldy.core.schema.references import resolve_reference
 from wieldy.core.tool import Tool
 
 from .argument_reach import LISTS, PLAIN

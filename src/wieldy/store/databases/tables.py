@@ -1,7 +1,7 @@
 """The tables of a store, the same on SQLite and PostgreSQL."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -37,6 +37,60 @@ class DamagedText(str):
     __slots__ = ()
 
 
+class DamagedNumber(float):
+    """What a file has in the place of a number."""
+
+    __slots__ = ()
+
+
+class DamagedCount(int):
+    """What a file has in the place of a whole number."""
+
+    __slots__ = ()
+
+
+# A column of a SQLite file takes values of any type. Whoever reads a row by itself looks for
+# these; in a list such a value is like any other, and the other rows are there.
+DAMAGED = (DamagedText, DamagedNumber, DamagedCount, bytes)
+_Reader = Callable[[Any], Any]
+
+
+class Number(Double[float]):
+    """A number; a file may have anything in its place."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> _Reader | None:
+        if dialect.name == "sqlite":
+            return _read_number
+        found: _Reader | None = super().result_processor(dialect, coltype)  # type: ignore[no-untyped-call]
+        return found
+
+
+class Count(Integer):
+    """A whole number; a file may have anything in its place."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> _Reader | None:
+        here = dialect.name == "sqlite"
+        return _read_count if here else super().result_processor(dialect, coltype)
+
+
+class LargeCount(BigInteger):
+    """The same, for large ones."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> _Reader | None:
+        here = dialect.name == "sqlite"
+        return _read_count if here else super().result_processor(dialect, coltype)
+
+
+def _read_number(value: Any) -> Any:
+    if value is None or type(value) is float:
+        return value
+    return float(value) if type(value) is int else DamagedNumber()
+
+
+def _read_count(value: Any) -> Any:
+    return value if value is None or type(value) is int else DamagedCount()
+
+
 class Free(TypeDecorator[str]):
     """Any text, including what databases refuse: NUL and lone surrogates."""
 
@@ -47,6 +101,8 @@ class Free(TypeDecorator[str]):
         return None if value is None else pack_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        if isinstance(value, bytes):
+            return DamagedText(value.decode(errors="surrogateescape"))
         return None if value is None else unpack(value)
 
 
@@ -90,7 +146,7 @@ def _encode_text(text: str) -> str:
 
 
 # Times are seconds since the epoch. JSON is kept as ASCII text: it is written and read whole.
-version = Table("wieldy_version", metadata, Column("number", Integer, primary_key=True))
+version = Table("wieldy_version", metadata, Column("number", Count, primary_key=True))
 
 # The processes that use the store. `pulse` is the database's own clock at the last sign of life.
 # No call that a process runs was proposed before `since`.
@@ -99,10 +155,10 @@ owners = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("host", Free, nullable=False),
-    Column("pid", Integer, nullable=False),
+    Column("pid", Count, nullable=False),
     Column("born", Free, nullable=False),
-    Column("pulse", Double, nullable=False),
-    Column("since", Double, nullable=False),
+    Column("pulse", Number, nullable=False),
+    Column("since", Number, nullable=False),
 )
 
 # One row for each call. `covered` are the arguments without their secrets, which replace
@@ -120,7 +176,7 @@ calls = Table(
     Column("fingerprint", String(64)),
     Column("arguments", SqlText),
     Column("covered", SqlText),
-    Column("partial", Integer, nullable=False, default=0),
+    Column("partial", Count, nullable=False, default=0),
     Column("digest", String(64)),
     Column("asked", String(64)),
     Column("agent", Free),
@@ -137,22 +193,22 @@ calls = Table(
     Column("requests", SqlText),
     Column("paused", SqlText),
     Column("answers", SqlText),
-    Column("proposed_at", Double, nullable=False),
-    Column("expires_at", Double),
-    Column("approved", Integer),
-    Column("decided_at", Double),
+    Column("proposed_at", Number, nullable=False),
+    Column("expires_at", Number),
+    Column("approved", Count),
+    Column("decided_at", Number),
     Column("decided_by", Free),
     Column("decided_why", Free),
-    Column("started_at", Double),
-    Column("ended_at", Double),
+    Column("started_at", Number),
+    Column("ended_at", Number),
     Column("owner", String(40)),
     Column("value", SqlText),
     Column("content", SqlText),
     Column("error", SqlText),
     Column("metadata", SqlText),
     Column("late", SqlText),
-    Column("seconds", Double),
-    Column("tries", Integer),
+    Column("seconds", Number),
+    Column("tries", Count),
     Index("wieldy_calls_time", "proposed_at"),
 )
 
@@ -235,10 +291,10 @@ artifacts = Table(
     Column("id", Free, nullable=False),
     Column("title", Free),
     Column("content_type", Free, nullable=False),
-    Column("untrusted", Integer),
-    Column("version", Integer, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("changed_at", Double, nullable=False),
+    Column("untrusted", Count),
+    Column("version", Count, nullable=False),
+    Column("created_at", Number, nullable=False),
+    Column("changed_at", Number, nullable=False),
     Index("wieldy_artifacts_shelf", "shelf", "created_at"),
 )
 
@@ -248,14 +304,14 @@ artifact_versions = Table(
     "wieldy_artifact_versions",
     metadata,
     Column("birth", String(32), primary_key=True),
-    Column("version", Integer, primary_key=True),
+    Column("version", Count, primary_key=True),
     Column("mark", String(32), nullable=False),
     Column("kind", String(16), nullable=False),
     Column("content", Free, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("at", Double, nullable=False),
+    Column("size", Count, nullable=False),
+    Column("at", Number, nullable=False),
     Column("by", Free),
-    Column("similarity", Double),
+    Column("similarity", Number),
 )
 
 
@@ -266,10 +322,10 @@ sessions = Table(
     metadata,
     Column("id", Free, primary_key=True),
     Column("made", String(32), nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
-    Column("first", BigInteger, nullable=False),
-    Column("next", BigInteger, nullable=False),
+    Column("created_at", Number, nullable=False),
+    Column("updated_at", Number, nullable=False),
+    Column("first", LargeCount, nullable=False),
+    Column("next", LargeCount, nullable=False),
 )
 
 # `mark` is on the first of several messages that were appended together.
@@ -277,7 +333,7 @@ messages = Table(
     "wieldy_messages",
     metadata,
     Column("session", Free, primary_key=True),
-    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", LargeCount, primary_key=True, autoincrement=False),
     Column("message", SqlText, nullable=False),
     Column("mark", String(32)),
 )
@@ -291,7 +347,7 @@ untrusted_sessions = Table(
     Column("session", Free),
     Column("tool", Free, nullable=False),
     Column("call", Free, nullable=False),
-    Column("at", Double, nullable=False),
+    Column("at", Number, nullable=False),
 )
 
 # `tools` are the fingerprints that an allow rule was made for, by the names of the tools.
@@ -310,8 +366,8 @@ rules = Table(
     Column("caller", Free),
     Column("tools", SqlText),
     Column("made_by", Free),
-    Column("made_at", Double, nullable=False),
-    Column("expires_at", Double),
+    Column("made_at", Number, nullable=False),
+    Column("expires_at", Number),
 )
 
 # One row for each run of an agent. `claim` is drawn by whoever carries the run on, so that one
@@ -327,14 +383,14 @@ runs = Table(
     Column("state", String(12), nullable=False),
     Column("owner", String(40)),
     Column("claim", String(32), nullable=False),
-    Column("steps", Integer, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("changed_at", Double, nullable=False),
+    Column("steps", Count, nullable=False),
+    Column("created_at", Number, nullable=False),
+    Column("changed_at", Number, nullable=False),
     Column("request", SqlText, nullable=False),
     Column("answer", SqlText),
     Column("error", Free),
-    Column("tries", Integer),
-    Column("tried_step", Integer),
+    Column("tries", Count),
+    Column("tried_step", Count),
     Index("wieldy_runs_time", "created_at"),
 )
 RUN_STATES = ("running", "interrupted", "crashed", "failed", "cancelled", "done")
@@ -374,8 +430,8 @@ run_steps = Table(
     "wieldy_run_steps",
     metadata,
     Column("run", FreeKey, primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("at", Double, nullable=False),
+    Column("number", Count, primary_key=True, autoincrement=False),
+    Column("at", Number, nullable=False),
     Column("body", SqlText, nullable=False),
 )
 
@@ -386,7 +442,7 @@ loaded_tools = Table(
     metadata,
     Column("session", Free, primary_key=True),
     Column("names", SqlText, nullable=False),
-    Column("changed_at", Double, nullable=False),
+    Column("changed_at", Number, nullable=False),
 )
 
 states = Table(
@@ -394,7 +450,7 @@ states = Table(
     metadata,
     Column("name", Free, primary_key=True),
     Column("state", SqlText, nullable=False),
-    Column("saved_at", Double, nullable=False),
+    Column("saved_at", Number, nullable=False),
 )
 
 # When work that all processes share was last done, by the clock of the store.
@@ -402,7 +458,7 @@ chores = Table(
     "wieldy_chores",
     metadata,
     Column("name", String(32), primary_key=True),
-    Column("done_at", Double, nullable=False),
+    Column("done_at", Number, nullable=False),
 )
 
 # The tokens of those who come in. A token itself is not kept, only its digest; `roles` is JSON.
@@ -413,10 +469,10 @@ access_tokens = Table(
     Column("digest", String(64), nullable=False, unique=True),
     Column("roles", SqlText, nullable=False),
     Column("view", Free),
-    Column("created_at", Double, nullable=False),
+    Column("created_at", Number, nullable=False),
     Column("created_by", Free),
-    Column("expires_at", Double),
-    Column("revoked_at", Double),
+    Column("expires_at", Number),
+    Column("revoked_at", Number),
 )
 
 # Links that sign somebody in, and sessions in browsers, which `kind` tells apart. `digest` is of
@@ -427,9 +483,9 @@ sign_ins = Table(
     Column("digest", String(64), primary_key=True),
     Column("kind", String(8), nullable=False),
     Column("token", String(64), nullable=False),
-    Column("made_at", Double, nullable=False),
+    Column("made_at", Number, nullable=False),
     Column("made_by", Free),
-    Column("expires_at", Double, nullable=False),
+    Column("expires_at", Number, nullable=False),
 )
 
 # The upper ends, in seconds, of the ranges in which the lengths of calls are counted; the last
@@ -441,16 +497,16 @@ LATENCY_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0
 rollups = Table(
     "wieldy_rollups",
     metadata,
-    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("minute", LargeCount, primary_key=True, autoincrement=False),
     Column("key", String(64), primary_key=True),
     Column("tool", Free, nullable=False),
     Column("caller", Free),
     Column("status", String(12), nullable=False),
-    Column("count", BigInteger, nullable=False),
-    Column("seconds", Double, nullable=False),
-    Column("cost", Double, nullable=False),
+    Column("count", LargeCount, nullable=False),
+    Column("seconds", Number, nullable=False),
+    Column("cost", Number, nullable=False),
     *(
-        Column(f"took_{number}", BigInteger, nullable=False)
+        Column(f"took_{number}", LargeCount, nullable=False)
         for number in range(len(LATENCY_BOUNDS) + 1)
     ),
 )
@@ -462,7 +518,7 @@ outbox_events = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("kind", String(32), nullable=False),
-    Column("at", Double, nullable=False),
+    Column("at", Number, nullable=False),
     Column("call", Free),
     Column("tool", Free, nullable=False),
     Column("state", String(12)),
@@ -479,8 +535,8 @@ webhooks = Table(
     Column("events", SqlText, nullable=False),
     Column("tools", Free),
     Column("mark", String(64), nullable=False),
-    Column("seen_at", Double, nullable=False),
-    Column("stopped_at", Double),
+    Column("seen_at", Number, nullable=False),
+    Column("stopped_at", Number),
 )
 
 # One row for each message to a webhook. Whoever sends it draws `claim`, and moves `due_at` so far
@@ -495,12 +551,12 @@ webhook_deliveries = Table(
     Column("tool", Free, nullable=False),
     Column("body", SqlText, nullable=False),
     Column("state", String(12), nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("due_at", Double, nullable=False),
+    Column("attempts", Count, nullable=False),
+    Column("due_at", Number, nullable=False),
     Column("claim", String(32)),
-    Column("created_at", Double, nullable=False),
-    Column("ended_at", Double),
-    Column("status", Integer),
+    Column("created_at", Number, nullable=False),
+    Column("ended_at", Number),
+    Column("status", Count),
     Column("error", Free),
     Index("wieldy_webhook_deliveries_time", "created_at"),
     Index("wieldy_webhook_deliveries_call", "call"),
@@ -525,5 +581,5 @@ changed_tools = Table(
     Column("key", String(64), primary_key=True),
     Column("tool", Free, nullable=False),
     Column("fingerprint", String(64), nullable=False),
-    Column("at", Double, nullable=False),
+    Column("at", Number, nullable=False),
 )
