@@ -14,10 +14,9 @@ from pydantic import ValidationError
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
 
 from .change_streams import Change, ChangeStreams
-from .live_session import STREAM_ENDED, LiveSession
+from .live_session import STREAM_ENDED, LiveSession, current_server, log_in_one_line
 from .patience import Patience
 from .request_extras import AnswerLost, RequestExtras, current_errand
-from .server_mistakes import current_server, log_in_one_line
 from .tool_listing import MOST_PAGES, Listing, read_listing
 from .transports import Opening, Way, is_vague, reason_of
 
