@@ -72,6 +72,7 @@ from typing import Any
 from .canonical import plain_json
 from .names import shorten_name
 
+_CALLS = "wieldy_calls"
 # The method of a request that stands for a call that is waited for.
 CALL_METHOD = "wieldy/call"
 
@@ -157,8 +158,7 @@ class AnswerNeeded(WieldyError, ValueError):
     """
 
     def __init__(self, call_id: str, missing: Sequence[str]) -> None:
-        wanted = ", ".join(map(repr, missing))
-        super().__init__(f"Call {call_id} waits for answers to {wanted}.")
+        super().__init__(f"Call {call_id} waits for answers to {', '.join(map(repr, missing))}.")
         self.call_id = call_id
         self.missing = tuple(missing)
 
@@ -294,9 +294,7 @@ class CorruptRow(StoreError):
         row_id: The id of the call, or of what else is in the row.
     """
 
-    def __init__(
-        self, row_id: str, reason: str, kind: str = "call", table: str = "wieldy_calls"
-    ) -> None:
+    def __init__(self, row_id: str, reason: str, kind: str = "call", table: str = _CALLS) -> None:
         super().__init__(
             f"the row of {kind} {row_id} can't be read ({reason})",
             f"Restore it from a copy, or delete it from {table}.",
@@ -595,5 +593,4 @@ def describe_exception(exception: BaseException) -> str:
         raise
     except BaseException:
         text = "(its message can't be shown)"
-    name = type(exception).__name__
-    return f"{name}: {text}" if text else name
+    return ": ".join(filter(None, (type(exception).__name__, text)))
