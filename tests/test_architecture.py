@@ -80,6 +80,13 @@ ONCE = {
     # Steps of JSON Pointers, and references made of them.
     '"~1"': "wieldy.core.schema.references",
     "#/$defs/": "wieldy.core.schema.references",
+    # Commas before a closing bracket.
+    "[}": "wieldy.core.arguments.loose_json",
+    "yaml.parse": "wieldy.core.arguments.yaml_reader",
+    '"+00:00"': "wieldy.core.timestamps",
+    "parsedate_to_datetime(": "wieldy.core.timestamps",
+    'partition("\\n")[0]': "wieldy.core.short_text",
+    "characters in all)": "wieldy.core.short_text",
 }
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
 HEAVY = {

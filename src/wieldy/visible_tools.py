@@ -9,6 +9,7 @@ from wieldy.core.choices import ProviderFormat
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.registry import Registry, Selection, SessionList
 from wieldy.core.schema.signature import is_same_function
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Review, Tool
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ class VisibleTools:
     def _repr_html_(self) -> str:
         from wieldy.core.visible_text import html_table  # noqa: PLC0415
 
-        rows = [(t.name, t.description.partition("\n")[0], t.permission.value) for t in self]
+        rows = [(t.name, first_line(t.description), t.permission.value) for t in self]
         return html_table(("tool", "description", "permission"), rows)
 
     def __len__(self) -> int:

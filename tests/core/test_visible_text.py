@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from wieldy import Secret
 from wieldy.core.visible_text import (
-    cut_middle,
     visible_line,
     visible_lines,
     visible_name,
@@ -61,15 +60,6 @@ def test_a_name_that_could_pass_for_more_is_quoted(name: str, shown: str) -> Non
 
 def test_lines_stay_lines_where_they_may() -> None:
     assert visible_lines("a\u202eb\r\nc\rd") == "a\\u202eb\nc\\rd"
-
-
-def test_a_text_is_cut_in_its_middle_and_says_how_much() -> None:
-    assert cut_middle("x" * 100, 100) == "x" * 100
-    assert cut_middle("a" * 500 + "b" * 500, 65) == "a" * 10 + " … 980 characters left out … " + (
-        "b" * 10
-    )
-    quoted = cut_middle('"' + "a" * 998 + '"', 65, '"')
-    assert quoted == '"aaaaaaaaa" … 980 characters left out … "aaaaaaaaa"'
 
 
 def test_a_value_that_json_lacks_is_shown_all_the_same() -> None:

@@ -4,6 +4,7 @@ import hashlib
 
 from wieldy.core.block import Text, join_text
 from wieldy.core.call import Outcome
+from wieldy.core.short_text import cut_counted
 from wieldy.core.tool import Tool
 
 _OWN = "python"
@@ -42,9 +43,7 @@ def tell_model(outcome: Outcome, tool: Tool | None) -> Outcome:
 
 def short_failure(message: str) -> str:
     """A short error message, without the long texts that some errors contain."""
-    if len(message) <= _LONGEST_FAILURE:
-        return message
-    return f"{message[:_LONGEST_FAILURE]}… ({len(message):,} characters in all)"
+    return cut_counted(message, _LONGEST_FAILURE)
 
 
 def _fence_marks(text: str, source: str) -> tuple[str, str]:

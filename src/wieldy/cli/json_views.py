@@ -6,8 +6,7 @@ from wieldy.core.bounded_json import parse_json
 from wieldy.core.call import Call, Outcome
 from wieldy.core.permission.parked import Parked
 from wieldy.core.secrets.covered_content import shown_value
-
-from .screen import iso_time
+from wieldy.core.timestamps import iso_time
 
 if TYPE_CHECKING:
     from wieldy.store.ledger_entry import Entry

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json_with
+from wieldy.core.short_text import cut_text
 from wieldy.core.visible_text import visible_line, visible_value
 
 from . import environment
@@ -83,7 +84,7 @@ def clean(text: object) -> str:
 def line(text: object, limit: int | None = None) -> str:
     """The cleaned text on one line, cut to the limit."""
     plain = clean(text).replace("\n", "\\n").replace("\t", "\\t")
-    return plain if limit is None or len(plain) <= limit else plain[: limit - 1] + "…"
+    return plain if limit is None else cut_text(plain, limit)
 
 
 def compact(data: Any) -> str:
@@ -212,11 +213,6 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
         style = STYLES.get(said, "") if name == "status" else ""
         text = Text.assemble((f"{name:{width}}{_GAP}", "dim"), (said, style))
         out.print(text, soft_wrap=True)
-
-
-def iso_time(seconds: float | None) -> str | None:
-    """A time for a program: ISO 8601 in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def local(seconds: float | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic_core import to_json
 
 from .bounded_json import NestedTooDeep, check_depth, check_text_depth
+from .short_text import cut_counted
 
 # Values of these types are results as they are: there is nothing to await or to iterate over.
 FINAL: set[Any] = {str, int, float, bool, bytes, dict, list, tuple, type(None)}
@@ -399,5 +400,4 @@ def safe_repr(value: Any) -> str:
 
 
 def _preview_value(value: Any, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+    return cut_counted(repr(value), limit)

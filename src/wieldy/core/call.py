@@ -12,6 +12,7 @@ from .block import Block, Image, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
 from .forking import at_fork
 from .keyword_check import check_options
+from .short_text import cut_text
 
 _LONGEST_ID = 500
 _DIGITS = 12
@@ -478,7 +479,7 @@ class Outcome:
 
     def __repr__(self) -> str:
         # The text is shown and not the value, because secrets are covered in the text.
-        shown = self.text if len(self.text) <= 80 else self.text[:80] + "…"
+        shown = cut_text(self.text, 80)
         return f"Outcome({self.call.tool}, {self.status.value}, {shown!r}, id={self.call.id!r})"
 
 

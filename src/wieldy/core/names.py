@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from .short_text import cut_text
+
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASH_LENGTH = 8
@@ -85,5 +87,4 @@ def plain_name(name: str) -> str:
 
 def shorten_name(name: object, limit: int = 80) -> str:
     """A name in quotes for a message, cut if it is long."""
-    text = repr(name)
-    return text if len(text) <= limit else text[:limit] + "…"
+    return cut_text(repr(name), limit)

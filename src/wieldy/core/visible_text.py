@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from .bounded_json import MAX_WRAPPED, dump_json
+from .short_text import cut_text
 
 # Printable characters that show nothing, including variation selectors.
 _BLANK = re.compile(
@@ -18,8 +19,6 @@ _BLANK = re.compile(
 # Combining strokes and frames that are drawn over the character before them.
 _OVERLAY = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d2-\u20ea]")
 _PLAIN = re.compile(r"[ -~\n]*\Z")
-# The most characters of the marker that replaces the middle of a text.
-_CUT = 45
 _SIMPLE_NAME = re.compile(r"[\w.$/@:-]+\Z")
 
 
@@ -31,8 +30,8 @@ def is_hidden(character: str) -> bool:
 
 def visible_line(text: str, limit: int | None = None) -> str:
     """The text on one line, with everything that a reader can't recognise escaped."""
-    if limit is not None and len(text) > limit:
-        text = text[:limit] + "…"
+    if limit is not None:
+        text = cut_text(text, limit)
     return "".join(
         each.encode("unicode_escape").decode() if _is_unclear(each) else each for each in text
     )
@@ -63,18 +62,6 @@ def visible_name(name: str) -> str:
     """A name as it is, or as quoted JSON if it has unusual characters."""
     simple = _SIMPLE_NAME.match(name) is not None and not any(map(_is_unclear, name))
     return name if simple else visible_value(name)
-
-
-def cut_middle(text: str, limit: int, quote: str = "") -> str:
-    """The text, or its beginning and its end with the number of characters left out.
-
-    Each part of a quoted text gets quotes of its own, so that no text can imitate a cut.
-    """
-    if len(text) <= limit:
-        return text
-    half = max(1, (limit - _CUT) // 2)
-    cut = f"{quote} … {len(text) - 2 * half:,} characters left out … {quote}"
-    return text[:half] + cut + text[-half:]
 
 
 def _escape_all(text: str) -> str:

@@ -5,12 +5,11 @@ The exceptions are recognised by their attributes, so that this module loads nei
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from wieldy.core.model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable
 from wieldy.core.secrets.secret import redact_text
+from wieldy.core.timestamps import read_retry_after
 
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOGIN = {401, 403}
@@ -125,9 +124,7 @@ def _retry_after(error: Exception) -> float | None:
     milliseconds = _read_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    wanted = headers.get("retry-after")
-    seconds = _read_number(wanted)
-    return seconds if seconds is not None or not wanted else _seconds_until(str(wanted))
+    return read_retry_after(headers.get("retry-after"))
 
 
 def _read_number(value: Any) -> float | None:
@@ -136,12 +133,3 @@ def _read_number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return found if 0 <= found < float("inf") else None
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

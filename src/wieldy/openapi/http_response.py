@@ -10,6 +10,7 @@ from wieldy.core.block import Audio, Image, Resource
 from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.http_client import HttpResponse
+from wieldy.core.short_text import cut_text
 
 from .document import Node
 from .operation import Operation
@@ -39,8 +40,7 @@ def read_response(operation: Operation, response: HttpResponse, hint: str = "") 
 
 def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceError:
     """The error for a response, with its status and the beginning of its text."""
-    said = _error_text(response)
-    body = said if len(said) <= _LONGEST_BODY else said[:_LONGEST_BODY] + "…"
+    body = cut_text(_error_text(response), _LONGEST_BODY)
     status = f"{response.status} {response.reason}".strip()
     message = f"{operation.title}: {status}" + (f": {body}" if body else "")
     return ServiceError(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wieldy.core.errors import DocumentError
+from wieldy.core.short_text import cut_text
 
 from .document import Document, Node
 
@@ -58,8 +59,7 @@ class Operation:
         texts = list(dict.fromkeys(texts)) or [self.title]
         if self.node.get("deprecated") is True:
             texts.insert(0, "Deprecated.")
-        text = "\n".join(texts)
-        return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT].rstrip() + "…"
+        return cut_text("\n".join(texts), _LONGEST_TEXT)
 
     @property
     def parameters(self) -> list[Node]:

@@ -12,6 +12,7 @@ from wieldy.core.bounded_json import dump_json
 from wieldy.core.schema.bounded_keywords import is_pattern
 from wieldy.core.schema.references import last_name, write_reference
 from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
+from wieldy.core.short_text import cut_text
 
 from .document import Document, Node
 
@@ -193,8 +194,8 @@ class Schemas:
         _add_examples(value, schema)
         if self.document.is_30 and value.get("nullable") is True:
             return _make_nullable(schema)
-        if len(schema.get("description", "")) > _LONGEST_TEXT:
-            schema["description"] = schema["description"][:_LONGEST_TEXT] + "…"
+        if "description" in schema:
+            schema["description"] = cut_text(schema["description"], _LONGEST_TEXT)
         return schema
 
     def _read_inner(self, node: Node, depth: int, schema: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from wieldy.core.discovery.session_listing import (
 )
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names, listed_names, provider_name
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.toolbox import Toolbox
@@ -301,7 +302,7 @@ def _tell_unknown(near: Sequence[str]) -> str:
 
 
 def _summarize_tool(tool: Tool) -> dict[str, Any]:
-    line = visible_line(tool.description.partition("\n")[0], _LONGEST_LINE)
+    line = visible_line(first_line(tool.description), _LONGEST_LINE)
     facts = {"name": provider_name(tool.name), "description": line}
     names = visible_parameters(tool)[:_MOST_PARAMETERS]
     return {**facts, "parameters": [visible_line(name, 60) for name in names]} if names else facts

@@ -45,6 +45,8 @@ def adding_box(**options: Any) -> Toolbox:
         ("null", [1, 2], None),
         ("{}", [1, 2], None),
         ('{"a": 5,}', [5, 2], [{"path": "", "kind": "trailing_comma"}]),
+        ("{'a': 5}", [5, 2], [{"path": "", "kind": "single_quotes"}]),
+        ('{"a": 5} // five', [5, 2], [{"path": "", "kind": "comment"}]),
         ('"{\\"a\\": 5}"', [5, 2], [{"path": "", "kind": "object_from_json"}]),
         (
             '"{\\"a\\": 5,}"',
@@ -79,7 +81,7 @@ async def test_arguments_are_a_dict_or_json_text_or_nothing(
         ('"text"', "expected JSON, got text that can't be read"),
         ('"5"', "expected object, got integer"),
         ("a=5", "expected JSON, got text that can't be read"),
-        ("{'a': 5}", "expected JSON, got text that can't be read"),
+        ("{a: 5}", "expected JSON, got text that can't be read"),
         ('{"a": 5', "expected JSON, got text that can't be read"),
         ('{"a": 5} extra', "expected JSON, got text that can't be read"),
         (5, "expected object, got integer"),

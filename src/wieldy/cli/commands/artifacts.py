@@ -7,6 +7,7 @@ from wieldy.cli import exits, screen
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.errors import WieldyError
 from wieldy.core.limits.handles import parse_handle
+from wieldy.core.timestamps import iso_time
 from wieldy.store.artifacts.artifact import Head
 
 if TYPE_CHECKING:
@@ -135,4 +136,4 @@ def run_artifacts(
 def _with_times(data: dict[str, Any]) -> dict[str, Any]:
     """The data with its times in ISO 8601."""
     times = ("at", "created_at", "changed_at")
-    return {key: screen.iso_time(v) if key in times else v for key, v in data.items()}
+    return {key: iso_time(v) if key in times else v for key, v in data.items()}

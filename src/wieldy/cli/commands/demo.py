@@ -23,6 +23,7 @@ from wieldy.core.call import Call, Outcome
 from wieldy.core.context import Context
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.permission.parked import Parked
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Tool
 from wieldy.testing import ScriptedModel
 from wieldy.toolbox import Toolbox
@@ -182,7 +183,7 @@ class _Walk:
             more = [trait.replace("_", "-") for trait, holds in tool.traits.items() if holds]
             if tool.limits.timeout:
                 more.append(f"timeout {tool.limits.timeout:g} s")
-            table.add_row(tool.name, _first_line(tool), tool.permission.value, ", ".join(more))
+            table.add_row(tool.name, _first_sentence(tool), tool.permission.value, ", ".join(more))
         self.stage.show(table)
 
     def schema(self) -> None:
@@ -335,5 +336,5 @@ def _say_farewell(stage: _Stage) -> None:
     stage.say("first page. Others are build-an-agent and permissions.")
 
 
-def _first_line(tool: Tool) -> str:
-    return tool.description.partition("\n")[0].partition(". ")[0].rstrip(".")
+def _first_sentence(tool: Tool) -> str:
+    return first_line(tool.description).partition(". ")[0].rstrip(".")

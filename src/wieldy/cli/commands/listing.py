@@ -10,6 +10,7 @@ from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.core.names import find_near_names
 from wieldy.core.schema.references import last_name
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import tool_definitions
@@ -43,7 +44,7 @@ def _show_table(found: LoadedSources) -> None:
             _permission_words(tool, "said to be destructive"),
             _tool_origin(tool, found),
             *((_server_of(tool) or "",) if served else ()),
-            _first_line(tool),
+            first_line(tool.description),
         )
         for tool in found.meant
     )
@@ -196,10 +197,6 @@ def _server_of(tool: Tool) -> str | None:
     """The name of the MCP server that provides a tool, or None."""
     kind, _, name = tool.source.partition(":")
     return name if kind == "mcp" else None
-
-
-def _first_line(tool: Tool) -> str:
-    return tool.description.strip().partition("\n")[0]
 
 
 def _schema_text(schema: Any) -> str:

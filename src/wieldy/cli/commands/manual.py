@@ -7,6 +7,7 @@ from pathlib import Path
 from wieldy.cli import exits, screen
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
+from wieldy.core.short_text import first_line
 
 _PACKAGE = Path(__file__).parents[2]
 # A wheel has the pages inside; an editable install has them beside its source.
@@ -68,7 +69,7 @@ def find_page(name: str) -> ManualPage:
 
 def _read_page(path: Path, folder: Path) -> ManualPage:
     text = path.read_text(encoding="utf-8")
-    title = text.partition("\n")[0].removeprefix("# ").strip()
+    title = first_line(text).removeprefix("# ").strip()
     return ManualPage(path.relative_to(folder).with_suffix("").as_posix(), title, text)
 
 

@@ -8,6 +8,7 @@ from wieldy.cli import exits, screen
 from wieldy.cli.json_views import entry_data
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.errors import WieldyError
+from wieldy.core.timestamps import iso_time
 from wieldy.store.ledger_entry import Entry
 
 if TYPE_CHECKING:
@@ -162,8 +163,8 @@ def _run_data(run: "StoredRun") -> dict[str, Any]:
         "state": run.state,
         "session": run.session,
         "parent": run.parent,
-        "created_at": screen.iso_time(run.created_at),
-        "changed_at": screen.iso_time(run.changed_at),
+        "created_at": iso_time(run.created_at),
+        "changed_at": iso_time(run.changed_at),
         "input": _asked(run),
         "error": run.error,
     }

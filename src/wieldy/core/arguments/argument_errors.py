@@ -13,6 +13,7 @@ from wieldy.core.bounded_json import dump_json
 from wieldy.core.names import find_near_names
 from wieldy.core.schema.references import resolve_reference, walk_parts
 from wieldy.core.secrets.secret import is_secret
+from wieldy.core.short_text import cut_text
 
 _SHOWN = 5
 _LOOKED_AT = 100
@@ -113,7 +114,7 @@ def show_path(path: Sequence[Any]) -> str:
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return _cut_text(text.removeprefix("."), 120)
+    return cut_text(text.removeprefix("."), 120)
 
 
 def describe_schema(
@@ -228,7 +229,7 @@ def _describe_mismatch(
     got = kind if secret else _describe_value(value)
     same = any(each.split()[0] == kind for each in expected.split(" or ")) and "(" not in expected
     if (opinion or same or expected == "any value") and (masked or not secret):
-        return f"{_cut_text(message, 200)}, got {got}"
+        return f"{cut_text(message, 200)}, got {got}"
     refused = "its own check refused it" if opinion else f"expected {expected}"
     return f"{refused}, got {got}"
 
@@ -238,7 +239,7 @@ def _describe_unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
     close = find_near_names(str(path[-1]), known) if path else []
     if close:
         return f"there is no such argument, did you mean {close[0]}?"
-    return f"there is no such argument, expected {_cut_text(', '.join(known), 200) or 'none'}"
+    return f"there is no such argument, expected {cut_text(', '.join(known), 200) or 'none'}"
 
 
 def _describe_value(value: Any) -> str:
@@ -255,7 +256,7 @@ def _pydantic_kinds() -> frozenset[str]:
 def _limit_problems(problems: Mapping[str, str], unseen: int) -> list[str]:
     """The first few problems and how many more there are."""
     lines = (f"{path or 'arguments'}: {text}" for path, text in problems.items())
-    listed = [_cut_text(line, _LONGEST) for line in islice(lines, _SHOWN)]
+    listed = [cut_text(line, _LONGEST) for line in islice(lines, _SHOWN)]
     rest = len(problems) - _SHOWN + max(0, unseen)
     return listed if rest <= 0 else [*listed, f"and {rest} more"]
 
@@ -275,10 +276,6 @@ def _describe_bounds(schema: Mapping[str, Any]) -> str:
 def _short_json(value: Any) -> str:
     try:
         short = value[:80] if isinstance(value, str) else value
-        return _cut_text(dump_json(short, ensure_ascii=False), 60)
+        return cut_text(dump_json(short, ensure_ascii=False), 60)
     except (TypeError, ValueError):
         return type(value).__name__
-
-
-def _cut_text(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -14,7 +14,8 @@ from wieldy.core.names import close_names, plain_name
 from wieldy.core.schema.references import resolve_reference
 
 from .argument_errors import item_schemas, mentions_secret, show_path
-from .conversion import UNCHANGED, convert_value, parse_loose_json
+from .conversion import UNCHANGED, convert_value
+from .loose_json import parse_loose_json
 
 Receipt = dict[str, Any]
 Path = tuple[Any, ...]

@@ -1,8 +1,7 @@
-"""Read values from text: JSON, JSON with trailing commas, and scalars sent as strings."""
+"""Convert scalars that were sent as strings, where that loses nothing."""
 
 import math
 import numbers
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +10,6 @@ from wieldy.core.bounded_json import parse_json
 UNCHANGED: Any = object()
 _LONGEST_SCALAR = 400
 _MOST_EXACT = 2**53
-# A string, closed or not, is skipped as a whole, so that the time stays linear in the text.
-_STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|,(?=\s*[}\]])', re.DOTALL)
-
-
-def parse_loose_json(text: str) -> Any:
-    """Parse JSON text that may have trailing commas; `ValueError` if it is not that."""
-    return parse_json(_STRING_OR_COMMA.sub(_without_comma, text))
 
 
 def convert_value(value: Any, kind: str) -> Any:
@@ -71,7 +63,3 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "boolean": _to_boolean,
     "null": _to_null,
 }
-
-
-def _without_comma(found: re.Match[str]) -> str:
-    return "" if found[0] == "," else found[0]

@@ -17,11 +17,12 @@ from wieldy.core.schema.schema_graph import SchemaGraph
 from wieldy.core.schema.signature import bound_keywords
 from wieldy.core.schema.way_count import count_ways, multiplies
 from wieldy.core.secrets.secret import reveal_secret
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Tool
 
 from . import argument_errors as problem
 from .argument_repair import Receipt, repair_arguments
-from .conversion import parse_loose_json
+from .loose_json import correct_json
 
 # A validator maps plain arguments to pydantic's pair: nothing, and the keyword arguments.
 Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
@@ -154,7 +155,8 @@ class Intake:
             reason = str(error)
         if self._mode == "repair":
             try:
-                return parse_loose_json(text), [{"path": "", "kind": "trailing_comma"}]
+                plain, kinds = correct_json(text)
+                return parse_json(plain), [{"path": "", "kind": kind} for kind in kinds]
             except ValueError:
                 pass
         unread = f"arguments: expected JSON, got text that can't be read: {reason}"
@@ -296,7 +298,7 @@ def _schema_check(tool: Tool) -> SchemaCheck:
         return SchemaCheck(tool.own_schema or {})
     except ValueError as error:
         place = problem.show_path(getattr(error, "instance_path", ()))
-        reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
+        reason = first_line(f"{place}: {error}".removeprefix(": "))
         raise DefinitionError(tool.name, f"its input schema can't be used: {reason}") from error
 
 

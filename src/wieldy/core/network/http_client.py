@@ -9,8 +9,6 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin
 
@@ -19,6 +17,7 @@ from httpcore2 import AsyncNetworkBackend
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.sync import LoopThread
+from wieldy.core.timestamps import read_retry_after
 
 from .addresses import Reach, is_near_url
 from .bounded_body import ENCODINGS, read_body
@@ -72,17 +71,7 @@ class HttpResponse:
     @property
     def retry_after(self) -> float | None:
         """The seconds after which the other side asks to be tried again, if it says so."""
-        header = self.headers.get("retry-after")
-        if header is None:
-            return None
-        if header.strip().isdecimal():
-            return float(header)
-        try:
-            until = parsedate_to_datetime(header)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+        return read_retry_after(self.headers.get("retry-after"))
 
 
 class Client:

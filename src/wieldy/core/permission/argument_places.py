@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.core.schema.references import resolve_reference
 
 from .argument_reach import Aliases
 

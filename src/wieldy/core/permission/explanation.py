@@ -5,7 +5,7 @@ from typing import Any
 
 from wieldy.core.block import to_text
 from wieldy.core.limits.call_limits import LimitState
-from wieldy.core.visible_text import cut_middle
+from wieldy.core.short_text import cut_middle
 
 from .rules import Rule
 from .rulings import DecisionName

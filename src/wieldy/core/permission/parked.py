@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from wieldy.core.arguments.private_copy import private_copy
@@ -18,6 +17,7 @@ from wieldy.core.canonical import digest_of
 from wieldy.core.errors import AlreadyDecided, CallNotFound
 from wieldy.core.limits.held_size import held_bytes
 from wieldy.core.run import Run
+from wieldy.core.timestamps import iso_time
 
 from .waiting_calls import describe_waiting, waited_calls, waiting_facts
 
@@ -156,8 +156,8 @@ class Parked:
             **({"waits_for": list(self.waits_for)} if self.waits_for else {}),
             "repairs": _plain_json(self.repairs),
             **self.scope.to_dict(),
-            "proposed_at": _iso_moment(self.at),
-            "expires_at": None if self.expires_at is None else _iso_moment(self.expires_at),
+            "proposed_at": iso_time(self.at),
+            "expires_at": iso_time(self.expires_at),
             **({"claims": dict(self.claims)} if self.claims else {}),
         }
 
@@ -465,10 +465,6 @@ def _plain_json(value: Any) -> Any:
     except ValueError:
         # The value can't be written as a whole.
         return text
-
-
-def _iso_moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def make_receipt(parked: Parked) -> Outcome:

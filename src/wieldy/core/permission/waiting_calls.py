@@ -6,6 +6,7 @@ from typing import Any
 from wieldy.core.block import Text
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import CALL_METHOD, CallPending, InputNeeded, WieldyError
+from wieldy.core.short_text import cut_counted
 
 # The argument with which a client of a server comes back to a call that waited.
 RESUME_CALL = "resume_call"
@@ -87,9 +88,7 @@ def receipt_text(outcome: Outcome, why: str | None = None, person: str = A_PERSO
     Whoever reads it may have a shell: it never says how somebody decides.
     """
     call, facts = outcome.call, outcome.metadata
-    reason = str(why or facts.get("reason") or "")
-    if len(reason) > _LONGEST_REASON:
-        reason = f"{reason[:_LONGEST_REASON]}… ({len(reason):,} characters in all)"
+    reason = cut_counted(str(why or facts.get("reason") or ""), _LONGEST_REASON)
     because = f" ({reason})" if reason else ""
     if "waits_for" in facts:
         calls = ", ".join(facts["waits_for"])

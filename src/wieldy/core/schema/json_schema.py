@@ -28,6 +28,7 @@ from pydantic_core import (
 
 from wieldy.core.errors import DefinitionError
 from wieldy.core.permission.argument_reach import Aliases
+from wieldy.core.short_text import first_line
 
 from .field_aliases import read_aliases
 from .references import resolve_reference, used_definitions
@@ -265,7 +266,7 @@ def _find_culprit(tool: str, signature: Signature, error: Exception) -> Definiti
         try:
             TypeAdapter(parameter.annotation).json_schema(schema_generator=_Generator)
         except _UNUSABLE as reason:
-            text = str(reason).partition("\n")[0]
+            text = first_line(reason)
             return DefinitionError(
                 tool,
                 f"the parameter {parameter.name!r} can't be described to a model ({text}). "

@@ -9,6 +9,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import DefinitionError, InvalidResult
 from wieldy.core.run import Handler, Run
 from wieldy.core.secrets.secret import redact_text
+from wieldy.core.short_text import cut_text, first_line
 from wieldy.core.tool import Tool
 
 from .misfit import Misfit, find_misfits
@@ -49,10 +50,10 @@ class Promise:
                 return None
             path, _, message = next(find_misfits(self._check, structured), _UNTOLD)
         except ValueError as error:
-            return f"it can't be checked ({_first_line(error)})"
+            return f"it can't be checked ({_short_line(error)})"
         place = [str(step) for step in path][1 if self.wrapped else 0 :]
         where = f"at {'/'.join(place)[:_LONGEST]}: " if place else ""
-        return f"{where}{_first_line(message)}"
+        return f"{where}{_short_line(message)}"
 
 
 def promised_result(tool: Tool) -> Promise | None:
@@ -70,7 +71,7 @@ def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
     try:
         return SchemaCheck(schema)
     except ValueError as error:
-        raise ValueError(_first_line(error)) from error
+        raise ValueError(_short_line(error)) from error
 
 
 def plain_data(value: Any) -> Any:
@@ -154,5 +155,5 @@ def _describes_object(schema: Mapping[str, Any]) -> bool:
     return "properties" in schema
 
 
-def _first_line(said: object) -> str:
-    return str(said).partition("\n")[0][:_LONGEST]
+def _short_line(said: object) -> str:
+    return cut_text(first_line(said), _LONGEST)

@@ -13,6 +13,7 @@ from wieldy.core.context import Context
 from wieldy.core.schema.annotations import signature_of, written_annotations
 from wieldy.core.schema.json_schema import arguments_validator
 from wieldy.core.schema.signature import is_async, unwrap_partial
+from wieldy.core.short_text import first_line
 from wieldy.core.tool import Tool, own_name
 from wieldy.core.work import call_by_place
 
@@ -60,7 +61,7 @@ def make_tool(
         tool = with_schema(tool, given)
     elif not isinstance(func, MCPToolFunction):
         if not long_description:
-            tool = tool.replace(description=tool.description.partition("\n")[0])
+            tool = tool.replace(description=first_line(tool.description))
         tool = _with_variadic(tool, *variadic)
     return tool if description is None else tool.replace(description=description)
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wieldy.core.bounded_json import parse_json
+from wieldy.core.arguments.loose_json import parse_loose_json
 from wieldy.core.errors import InvalidSource
 from wieldy.core.secrets.credential import is_credential
 from wieldy.core.secrets.secret import secret_forms
@@ -18,16 +18,12 @@ from .server_source import TRANSPORTS, Address, Command, Source
 _VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:)?(?P<name>\w+)(?P<default>:-(?P<text>[^}]*))?\}")
 # A shorter value that is no credential may be in any text by chance.
 LEAST_COVERED = 8
-# Strings, comments, and commas before a bracket; the first alternative that matches wins.
-_LOOSE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
     """The configuration in a file, which may contain comments."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        # The second pass removes commas that a comment separated from their bracket.
-        found = parse_json(_strict_json(_strict_json(text)))
+        found = parse_loose_json(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InvalidSource(str(path), f"it can't be read: {error}") from None
     if not isinstance(found, dict):
@@ -197,8 +193,3 @@ def _read_env_file(name: str, path: Any) -> dict[str, str]:
         for key, mark, value in pairs
         if mark and not key.startswith("#")
     }
-
-
-def _strict_json(text: str) -> str:
-    """JSON without comments, and without commas before a closing bracket."""
-    return _LOOSE.sub(lambda found: found[0] if found[0].startswith('"') else "", text)

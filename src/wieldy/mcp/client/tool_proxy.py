@@ -19,6 +19,7 @@ from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
+from wieldy.core.short_text import cut_counted
 
 from .remote_tasks import CreatedTask, RemoteTask
 from .request_extras import (
@@ -268,9 +269,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
         data = said.data
         text = data if isinstance(data, str) else dump_json(data, ensure_ascii=False)
         # Secrets are masked before the text is cut, because half a secret is not recognised.
-        text = redact_text(text, run.secrets)
-        if len(text) > _LONGEST_MESSAGE:
-            text = f"{text[:_LONGEST_MESSAGE]}… ({len(text):,} characters in all)"
+        text = cut_counted(redact_text(text, run.secrets), _LONGEST_MESSAGE)
         home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
 
     return hear

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from wieldy.core.errors import InvalidSource, WieldyError, describe_exception
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import Secret, redact_text, reveal_secret
+from wieldy.core.short_text import cut_text, first_line
 
 from .config import show_filled
 from .http_transports import open_address
@@ -236,7 +237,7 @@ def reason_of(error: BaseException) -> str:
         first = best.errors()[0]
         place = ".".join(map(str, first["loc"]))
         return f"its answer can't be read: {place}: {first['msg']}"[:500]
-    return describe_exception(best).partition("\n")[0][:500]
+    return cut_text(first_line(describe_exception(best)), 500)
 
 
 def is_vague(error: BaseException) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.visible_text import cut_middle, visible_name, visible_value
+from wieldy.core.short_text import cut_middle
+from wieldy.core.visible_text import visible_name, visible_value
 
 _ROOM = 4000
 _LONGEST_NAME = 120

@@ -11,8 +11,9 @@ from wieldy.core.call import Call, Outcome
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.secrets.credential import argument_secrets, sent_secrets
 from wieldy.core.secrets.secret import redact_data
+from wieldy.core.short_text import cut_middle
 from wieldy.core.tool import Tool
-from wieldy.core.visible_text import cut_middle, visible_line, visible_lines, visible_name
+from wieldy.core.visible_text import visible_line, visible_lines, visible_name
 
 from .argument_lines import argument_lines
 

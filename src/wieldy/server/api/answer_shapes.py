@@ -18,6 +18,7 @@ from pydantic import (
 
 from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.limits.off_loop import is_large
+from wieldy.core.timestamps import write_moment
 
 _SHOWN = 20_000
 
@@ -79,7 +80,7 @@ class _PieceWriter(json.JSONEncoder):
         if isinstance(o, _Whole):
             return o.value
         if isinstance(o, datetime):
-            return o.isoformat().replace("+00:00", "Z")
+            return write_moment(o)
         return str(o)
 
 

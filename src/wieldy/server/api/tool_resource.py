@@ -7,6 +7,7 @@ from pydantic import Field
 
 from wieldy.core.call import Scope
 from wieldy.core.choices import ProviderFormat
+from wieldy.core.short_text import cut_text, first_line
 from wieldy.core.tool import Tool
 from wieldy.lock.lock_review import find_lock_state
 from wieldy.wire.checking import report
@@ -229,7 +230,7 @@ def _tool_facts(tool: Tool) -> dict[str, Any]:
     kind, _, server = tool.source.partition(":")
     return {
         "name": tool.name,
-        "description": tool.description.strip().partition("\n")[0][:_LONGEST_LINE],
+        "description": cut_text(first_line(tool.description), _LONGEST_LINE),
         "group": tool.group,
         "tags": list(tool.tags),
         "permission": tool.permission.value,

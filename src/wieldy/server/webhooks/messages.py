@@ -1,10 +1,11 @@
 """The body of a message: what happened, with ids to ask for the rest, and never large."""
 
 import logging
-from datetime import UTC, datetime
 from typing import Any
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
+from wieldy.core.short_text import cut_text
+from wieldy.core.timestamps import iso_time
 from wieldy.server.api.answer_shapes import clean_json
 from wieldy.server.api.call_shapes import describe_call
 from wieldy.server.api.path_parts import write_part
@@ -79,12 +80,9 @@ def _shorten(data: dict[str, Any]) -> dict[str, Any]:
 def _shorten_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shorten_value(each) for key, each in value.items()}
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return f"{value[: _LONGEST_TEXT - 1]}…"
-    return value
+    return cut_text(value, _LONGEST_TEXT) if isinstance(value, str) else value
 
 
 def _write(kind: str, at: float, data: dict[str, Any]) -> str:
-    moment = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
-    body = {"type": kind, "timestamp": moment, "data": data}
+    body = {"type": kind, "timestamp": iso_time(at), "data": data}
     return dump_json(body, MAX_WRAPPED, ensure_ascii=False, separators=(",", ":"))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.short_text import cut_text
 
 _LONGEST_LINE = 200
 _LONGEST_MESSAGE = 2_000
@@ -25,7 +26,9 @@ class ProgramFailed(WieldyError, RuntimeError):
 
 def explain_program_failure(error: Any, made: int) -> ProgramFailed:
     """The failure of a program, from the sandbox's error and the number of calls made before."""
-    said = _cut(error.display("type-msg") if hasattr(error, "display") else str(error))
+    said = cut_text(
+        error.display("type-msg") if hasattr(error, "display") else str(error), _LONGEST_MESSAGE
+    )
     frames = error.traceback() if hasattr(error, "traceback") else []
     line = frames[-1].line if frames else None
     where = "" if line is None else f" in line {line}"
@@ -49,8 +52,4 @@ def _quote_frames(frames: Sequence[Any]) -> list[str]:
 def _quote(frame: Any) -> str:
     inside = f", in {frame.function_name}" if frame.function_name else ""
     source = (frame.source_line or "").strip()
-    return f"  line {frame.line}{inside}: {_cut(source, _LONGEST_LINE)}"
-
-
-def _cut(text: str, most: int = _LONGEST_MESSAGE) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+    return f"  line {frame.line}{inside}: {cut_text(source, _LONGEST_LINE)}"

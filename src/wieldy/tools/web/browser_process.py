@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wieldy.core.errors import ServiceError
+from wieldy.core.short_text import first_line
 from wieldy.execution.process_tree import find_descendants, read_process, send_signal
 
 from .filtering_proxy import FilteringProxy
@@ -313,5 +314,5 @@ def _explain_failure(path: str, said: str) -> ServiceError:
     if "sandbox" in said.partition("<launched>")[2]:
         return ServiceError(_NO_SANDBOX)
     told = [line.partition("[err]")[2].strip() for line in said.splitlines() if "[err]" in line]
-    reason = told[-1] if told else said.partition("\n")[0]
+    reason = told[-1] if told else first_line(said)
     return ServiceError(f"{path} did not start: {reason:.300}")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
+from wieldy.core.short_text import cut_text, first_line
 from wieldy.core.sync import LoopThread
 
 from .browser_process import Browser, BrowserProcess
@@ -173,7 +174,7 @@ async def _show_page(
     except TimeoutError:
         raise _find_reason(given, "its scripts did not come to an end") from None
     except Error as error:
-        raise _find_reason(given, _first_line(error)) from None
+        raise _find_reason(given, _short_reason(error)) from None
     finally:
         process.proxy.revoke(given)
 
@@ -196,7 +197,7 @@ async def _open_page(process: BrowserProcess, given: ProxyPass) -> "AsyncIterato
         )
     except Error as error:
         process.kill()
-        raise _BrowserGone(f"the browser has ended: {_first_line(error)}") from None
+        raise _BrowserGone(f"the browser has ended: {_short_reason(error)}") from None
     try:
         yield await context.new_page()
     finally:
@@ -319,5 +320,5 @@ async def _close_quietly(page: "Page") -> None:
         await page.close()
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200]
+def _short_reason(error: Exception) -> str:
+    return cut_text(first_line(error), 200)

@@ -15,9 +15,8 @@ from .call_blocks import (
     waits_for_line_end,
 )
 from .code_fences import FENCE_IN_BLOCK, closes_fence
-from .json_loose import read_loose_json
 from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
-from .text_values import read_json_text
+from .text_values import read_json_text, read_loose_json
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
 # The pattern does not wait for `>`, because the tag may contain quotes.

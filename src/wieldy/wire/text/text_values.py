@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
+from wieldy.core.arguments.loose_json import correct_json
 from wieldy.core.bounded_json import check_text_depth
 from wieldy.core.schema.references import resolve_reference
 
@@ -138,6 +139,14 @@ def read_json_values(text: str) -> list[Any]:
         value, at = _DECODER.raw_decode(text, at)
         values.append(value)
     return values
+
+
+def read_loose_json(text: str) -> list[Any]:
+    """The consecutive values in loose JSON; `ValueError` if the text is something else."""
+    try:
+        return read_json_values(text)
+    except ValueError:
+        return read_json_values(correct_json(text)[0])
 
 
 def _listed_values(schema: Any, root: Schema) -> list[Any]:

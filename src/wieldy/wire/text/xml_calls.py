@@ -19,9 +19,16 @@ from .call_blocks import (
     waits_for_line_end,
 )
 from .code_fences import FENCE_IN_BLOCK, closes_fence
-from .json_loose import read_loose_json
 from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
-from .text_values import Schema, branch_of, declared_name, kinds_of, property_schema, typed_value
+from .text_values import (
+    Schema,
+    branch_of,
+    declared_name,
+    kinds_of,
+    property_schema,
+    read_loose_json,
+    typed_value,
+)
 from .xml_elements import TAG, TOKEN, Element, Source, elements_in, text_of
 from .xml_sections import CDATA_END, OpenElements, OpenSection, mask_sections
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from wieldy.core.outside.suspicious_text import find_suspicious
 from wieldy.core.secrets.secret import redact_text
+from wieldy.core.short_text import cut_counted
 from wieldy.core.visible_text import visible_line, visible_lines
 from wieldy.mcp.client.server_link import Server
 
@@ -54,8 +55,6 @@ def _readable_instructions(server: Server) -> str:
         server.offerings.errors[PLACE] = f"left out: {found.kind}: {found.passage}"
         return ""
     server.offerings.errors.pop(PLACE, None)
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}… ({len(text):,} characters in all)"
     # A heading in the text must not look like that of another server.
-    lines = visible_lines(text).split("\n")
+    lines = visible_lines(cut_counted(text, LONGEST)).split("\n")
     return "\n".join(f"\\{line}" if line.lstrip().startswith("#") else line for line in lines)

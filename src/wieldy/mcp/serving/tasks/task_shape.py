@@ -1,12 +1,12 @@
 """A recorded call as a task: what its row says, in the words of the extension."""
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
+from wieldy.core.timestamps import iso_time
 from wieldy.mcp.serving.call_results import PERSON_HERE
 from wieldy.mcp.tasks_extension import ENDED_TASK, TaskStatus
 
@@ -42,8 +42,8 @@ def describe_task(
     facts: dict[str, Any] = {
         "taskId": entry.call.id,
         "status": status,
-        "createdAt": _iso_moment(entry.proposed_at),
-        "lastUpdatedAt": _iso_moment(max(changed)),
+        "createdAt": iso_time(entry.proposed_at),
+        "lastUpdatedAt": iso_time(max(changed)),
         "ttlMs": kept_ms,
         "pollIntervalMs": _poll_interval(time.time() - max(changed)),
     }
@@ -78,7 +78,3 @@ def error_of(error: MCPError) -> dict[str, Any]:
     """An error of the protocol as the outcome of a task."""
     facts = {"code": error.error.code, "message": error.error.message}
     return facts if error.error.data is None else {**facts, "data": error.error.data}
-
-
-def _iso_moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
