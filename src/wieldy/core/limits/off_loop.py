@@ -9,7 +9,8 @@ from wieldy.core.block import Block
 T = TypeVar("T")
 # About a millisecond of work; handing that to a thread takes a tenth of it.
 _FEW = 1_000
-_CHARACTERS = 500
+# Some of the work looks at each character.
+_CHARACTERS = 100
 # Text that is JSON may have a value in every second character.
 _LONG_JSON = 10_000
 

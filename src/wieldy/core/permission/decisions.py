@@ -24,6 +24,7 @@ from wieldy.core.errors import (
     WieldyError,
 )
 from wieldy.core.invoke import carried_run
+from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.registry import Registry
 from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
@@ -110,8 +111,9 @@ class Desk:
         edited, agreed, repairs = None, parked.digest, parked.repairs
         if arguments is not None:
             checked = await self._engine.check(parked.call.replace(arguments=arguments))
-            edited = Edited(*checked)
-            agreed, repairs = digest_of(edited.arguments), tuple(edited.repairs)
+            edited, given = Edited(*checked), checked[0]
+            agreed = await run_off_loop(is_large(given), lambda: digest_of(given))
+            repairs = tuple(edited.repairs)
         decision = decision_on(parked, True, agreed, by, reason)
         here = self._has_tool(parked)
         call = await self._approvals.approve(parked, decision, edited, here)
