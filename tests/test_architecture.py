@@ -113,7 +113,7 @@ RARE = {
     "wieldy.core.limits.call_limits",
     "wieldy.core.permission.explanation",
     "wieldy.core.permission.url_match",
-    "wieldy.core.toolbox_state",
+    "wieldy.core.permission.toolbox_state",
     "wieldy.store.store",
 }
 

@@ -474,7 +474,7 @@ class Toolbox(CallControl):
         Raises:
             ValueError: A rule compares with something that JSON can't hold, such as a function.
         """
-        from wieldy.core.toolbox_state import export_state  # noqa: PLC0415
+        from wieldy.core.permission.toolbox_state import export_state  # noqa: PLC0415
 
         return export_state(self._registry, self.rules)
 
@@ -488,7 +488,7 @@ class Toolbox(CallControl):
         Raises:
             ValueError: The state can't be used; the message names the place.
         """
-        from wieldy.core.toolbox_state import restore_state  # noqa: PLC0415
+        from wieldy.core.permission.toolbox_state import restore_state  # noqa: PLC0415
 
         restore_state(self._registry, self.rules, state, strict)
 

@@ -23,8 +23,8 @@ from wieldy.core.permission.condition_fit import check_conditions
 from wieldy.core.permission.conditions import Matcher
 from wieldy.core.permission.criteria import Criteria, RuleOptions
 from wieldy.core.permission.rules import Rule, Verdict, make_rule
+from wieldy.core.permission.toolbox_state import export_where, import_where
 from wieldy.core.registry import Registry
-from wieldy.core.toolbox_state import export_where, import_where
 
 from .databases.database import Database
 from .databases.prepared_statements import insert_new

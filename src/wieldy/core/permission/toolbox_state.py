@@ -5,13 +5,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .bounded_json import check_text_depth
-from .permission.argument_reach import LISTS
-from .permission.conditions import Matcher
-from .permission.criteria import NAMES as CRITERIA
-from .permission.criteria import Criteria
-from .permission.rules import Rule, Rules, Verdict
-from .registry import BASIC, Registry
+from wieldy.core.bounded_json import check_text_depth
+from wieldy.core.registry import BASIC, Registry
+
+from .argument_reach import LISTS
+from .conditions import Matcher
+from .criteria import NAMES as CRITERIA
+from .criteria import Criteria
+from .rules import Rule, Rules, Verdict
 
 VERSION = 1
 _KEYS = ("version", "active_groups", "rules")
