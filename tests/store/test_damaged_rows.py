@@ -131,6 +131,18 @@ async def test_a_value_of_another_kind_hides_nothing_in_any_list(tmp_path: Path,
                     other.execute(change % "?", (value,))
 
 
+async def test_facts_of_a_call_that_are_no_object_are_its_damage(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with make_box(f"sqlite:///{path}") as box:
+        outcome = await box.call("work", {"n": 1})
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE wieldy_calls SET metadata = '[[1]]'")
+        with pytest.raises(CorruptRow, match="metadata is no object"):
+            await box.ledger.get(outcome.call.id)
+        [entry] = await box.ledger.list()
+        assert (entry.state, entry.call.id) == ("unknown", outcome.call.id)
+
+
 @pytest.mark.parametrize("odd", ["'{'", "'7'", "'[1]'", "'{}'"])
 def test_a_damaged_run_is_shown_on_the_command_line(tmp_path: Path, odd: str) -> None:
     async def make() -> None:

@@ -226,8 +226,11 @@ def read_content(row: Any) -> tuple[Block, ...] | None:
 def read_metadata(row: Any) -> dict[str, Any]:
     """Read the metadata of a row."""
     stored = from_column(row.metadata) or {}
-    found: dict[str, Any] = {"unreadable": stored} if isinstance(stored, str) else stored
-    return found
+    if isinstance(stored, str):
+        return {"unreadable": stored}
+    if not isinstance(stored, dict):
+        raise ValueError("metadata is no object")
+    return stored
 
 
 def read_error(row: Any, status: Status) -> CallError | None:
