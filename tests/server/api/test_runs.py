@@ -1,5 +1,7 @@
 """Runs of agents over the API: what was said in them, and how they go on."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +90,19 @@ async def test_a_run_whose_agent_is_not_served_here_does_not_go_on(tmp_path: Pat
         refused = await client.refused("POST", f"/api/runs/{run_id}/resume", "adam", json={})
     assert told["resumable"] is False
     assert refused == (409, "not_resumable")
+
+
+async def test_a_call_of_a_run_that_has_ended_is_not_approved(tmp_path: Path) -> None:
+    served = make_served(tmp_path, REFUND, "It is paid.")
+    options: dict[str, Any] = {"agents": [served], "view": served.view}
+    async with api_of(served.box, **options) as client:
+        run_id, call_id = await ask(client, "cal")
+        with closing(sqlite3.connect(tmp_path / "desk.db")) as other, other:
+            other.execute("UPDATE wieldy_runs SET state = 'failed'")
+        path = f"/api/pending/{call_id}"
+        refused = await client.send("POST", f"{path}/approve", "ann", json={})
+        denied = await client.post(f"{path}/deny", {}, "ann")
+    said = refused.json()["error"]
+    assert (refused.status_code, said["code"]) == (409, "run_ended")
+    assert said["details"] == {"run": run_id, "state": "failed"}
+    assert denied["state"] == "denied"
