@@ -47,6 +47,7 @@ from .plan import Plan, Planner
 from .recording import Recorder, TakenIds
 from .registry import Registry, Selection
 from .run import Extras, Listener, Observer, Run, Watcher, current_run
+from .schema.result_check import promised_result
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_text
 from .streaming import Channel, iterate_pushed
@@ -337,6 +338,8 @@ class Engine:
         run.late, run.tool = self._late, plan.tool
         if plan.call_gate is not None and not let_in:
             return plan.call_gate(run, lambda limited: self._enter_plan(limited, plan, True))
+        if run.checks_result:
+            promised_result(plan.tool)  # This raises if the schema can't be used.
         if is_large(run.call.arguments):
             return self._enter_off_loop(run, plan)
         run.values = plan.accept(run)

@@ -243,3 +243,17 @@ def test_the_schema_is_compiled_once_for_a_tool() -> None:
     made = Tool(deep, output_schema={"type": "array"})
 
     assert promised_result(made) is promised_result(made)
+
+
+@pytest.mark.parametrize("whole_box", [True, False])
+async def test_a_schema_that_can_not_be_used_is_told_before_the_function_runs(
+    whole_box: bool,
+) -> None:
+    ran: list[str] = []
+    box = Toolbox(check_output=whole_box)
+    box.add(Tool(ran.append, name="pay", output_schema={"$ref": "#/$defs/none"}))
+
+    outcome = await box.call("pay", {"object": "x"}, check_output=not whole_box)
+
+    assert "its output schema can't be used" in outcome.text
+    assert ran == []
