@@ -43,6 +43,7 @@ MOST: dict[str, Callable[[], Any]] = {
     "keys": lambda: {f"{number:060}": number for number in range(MAX_VALUES - 50)},
     "depth": lambda: [nested(90)] * (MAX_VALUES // 2 // 91),
     "text": lambda: 'a, "b" \\ [' * 300_000,
+    "long numbers": lambda: [10**4_000 + 1] * 10 + ["1" * 3_000_000],
     "one key": lambda: {"k" * 3_900_000: 1},
 }
 TOO_MANY: dict[str, Callable[[], Any]] = {
@@ -50,6 +51,7 @@ TOO_MANY: dict[str, Callable[[], Any]] = {
     "keys": lambda: {str(number): 1 for number in range(SMALL_LISTS // 2)},
     "depth": lambda: [nested(90)] * 20_000,
     "numbers": lambda: [0] * (MAX_VALUES + 1),
+    "digits": lambda: [10**4_000 + 1] * 950,
 }
 
 
@@ -208,14 +210,15 @@ async def test_large_arguments_are_accepted_and_large_results_written_off_the_lo
 
         await box.call("take", {"items": [0]})
         assert set(accepted) == written == {threading.get_ident()}
-        accepted.clear()
-        written.clear()
-        done = await box.call("take", {"items": [0] * 5_000})
-        assert done.status is Status.OK
-        assert threading.get_ident() not in {*accepted, *written}
-        assert accepted != [] != [*written]
-        kept = await box.ledger.get(done.call.id)
-        assert kept is not None and kept.value == ["noted", *[0] * 5_000]
+        for items in ([0] * 5_000, ["x" * 200_000], [10**4_000] * 100):
+            accepted.clear()
+            written.clear()
+            done = await box.call("take", {"items": items})
+            assert done.status is Status.OK
+            assert threading.get_ident() not in {*accepted, *written}
+            assert accepted != [] != [*written]
+            kept = await box.ledger.get(done.call.id)
+            assert kept is not None and kept.value == ["noted", *items]
 
 
 async def test_a_large_result_is_recorded_although_its_caller_left_while_it_was_written(

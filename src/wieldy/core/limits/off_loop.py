@@ -11,6 +11,8 @@ T = TypeVar("T")
 _FEW = 1_000
 # Some of the work looks at each character.
 _CHARACTERS = 100
+# Reading and writing a number of thousands of digits takes as long as many short ones.
+_BITS = 256
 # Text that is JSON may have a value in every second character.
 _LONG_JSON = 10_000
 
@@ -27,6 +29,8 @@ def is_large(value: Any) -> bool:
         inner = waiting.pop()
         if isinstance(inner, str | bytes):
             left -= len(inner) // _CHARACTERS
+        elif isinstance(inner, int):
+            left -= inner.bit_length() // _BITS
         elif isinstance(inner, Block):
             left -= 1
             waiting += (getattr(inner, "text", None), getattr(inner, "data", None))

@@ -9,12 +9,17 @@ _CHUNK = 16_384
 # The next quote, with everything before it; a sign after a backslash is not looked at.
 _STRING_END = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BEGIN_VALUES = (b",", b"[", b"{")
+# The time that it takes to read a number grows with the square of its digits: one of 4,000 takes
+# as long as some thousands of short values.
+_LONG_NUMBER = re.compile(rb"(?<!\d)\d{400,}")
+_SQUARE = 4_000
 
 
 async def has_more_values(body: bytes | bytearray, most: int) -> bool:
     """Whether a JSON text has more values than this; each key counts with its value.
 
-    An empty list or object counts as two. What is not JSON is counted by the signs of JSON in it.
+    An empty list or object counts as two, and a number of very many digits as many. What is not
+    JSON is counted by the signs of JSON in it.
     """
     # Signs in strings count here as well, so a text with few of them needs no closer look.
     return _count_signs(body) >= most and await asyncio.to_thread(holds_more, body, most)
@@ -53,4 +58,6 @@ def too_many_values(what: str, most: int | None) -> str:
 
 def _count_signs(body: bytes | bytearray, start: int = 0, end: int | None = None) -> int:
     """How many values begin in this part of a text, after the first, if no string is in it."""
-    return sum(body.count(sign, start, end) for sign in _BEGIN_VALUES)
+    end = len(body) if end is None else end
+    long = sum(len(found[0]) ** 2 // _SQUARE for found in _LONG_NUMBER.finditer(body, start, end))
+    return long + sum(body.count(sign, start, end) for sign in _BEGIN_VALUES)

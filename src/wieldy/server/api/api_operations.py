@@ -326,16 +326,21 @@ def _parse_body(body: bytes, model: type[Input]) -> Input:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        if any(fault["type"] == "json_invalid" for fault in error.errors(include_url=False)):
+        if any(fault["type"] == "json_invalid" for fault in _list_faults(error)):
             hint = "Send one JSON object, encoded as UTF-8."
             raise Problem(400, "invalid_json", "The body is no JSON.", hint) from error
         raise _invalid_request("body", error) from error
 
 
+def _list_faults(error: ValidationError) -> list[Any]:
+    """What does not fit, without what was sent, which may be large."""
+    return [*error.errors(include_url=False, include_context=False, include_input=False)]
+
+
 def _invalid_request(where: str, error: ValidationError) -> Problem:
     faults = [
         {"field": ".".join(map(str, fault["loc"]))[:200], "message": fault["msg"][:500]}
-        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+        for fault in _list_faults(error)
     ]
     said = "; ".join(f"{fault['field'] or where}: {fault['message']}" for fault in faults[:3])
     hint = "GET /api/openapi.json describes what is expected."
