@@ -6,10 +6,13 @@ of the run say how many were, why, and what would allow them. With CI=true every
 whatever it was skipped for: nobody reads the last lines there.
 """
 
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator
 from typing import NamedTuple, TypeVar
@@ -55,10 +58,20 @@ def _find_networks() -> str:
 
 
 def _find_browser_sandbox() -> str:
-    # Chromium makes these, and never runs as root. Its own helper may serve where they are refused.
+    # Chromium makes these, and never runs as root.
     user = () if _NO_ROOT else _NOBODY
     refusal = _try(*user, "unshare", "--user", "--net", "true")
-    return refusal and _try(*user, "chromium", "--headless", "--dump-dom", "about:blank")
+    if not refusal:
+        return ""
+    # Its own helper may serve where they are refused. The user has no home here, and without one
+    # Chromium ends before it looks for that. Its last processes outlive it a little.
+    home = tempfile.mkdtemp(prefix="wieldy-browser-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    if not _NO_ROOT:
+        os.chown(home, 65_000, 65_000)
+    chromium = ("chromium", "--headless", f"--user-data-dir={home}", "--dump-dom", "about:blank")
+    # What Chromium says has many lines, and the refusal is the reason for them.
+    return _try(*user, "env", f"HOME={home}", *chromium) and refusal
 
 
 def _find_sandbox() -> str:
