@@ -55,7 +55,10 @@ from wieldy.view import View
 
 if TYPE_CHECKING:
     from wieldy.core.limits.call_limits import CallLimit, TooManyCalls
-    from wieldy.core.model_errors import (
+    from wieldy.core.permission.explanation import Explanation
+    from wieldy.core.permission.group_tool import add_group_tool
+    from wieldy.execution.worker_errors import MemoryExceeded, WorkerDied
+    from wieldy.models.model_errors import (
         ContextTooLong,
         ModelAnswerTooLarge,
         ModelError,
@@ -63,9 +66,6 @@ if TYPE_CHECKING:
         ModelUnavailable,
         UnknownModel,
     )
-    from wieldy.core.permission.explanation import Explanation
-    from wieldy.core.permission.group_tool import add_group_tool
-    from wieldy.execution.worker_errors import MemoryExceeded, WorkerDied
     from wieldy.store.artifacts.artifact_errors import (
         ArtifactError,
         ArtifactNotFound,
@@ -82,17 +82,17 @@ _HOMES = {
     "ArtifactNotFound": "store.artifacts.artifact_errors",
     "ArtifactTaken": "store.artifacts.artifact_errors",
     "CallLimit": "core.limits.call_limits",
-    "ContextTooLong": "core.model_errors",
+    "ContextTooLong": "models.model_errors",
     "Explanation": "core.permission.explanation",
     "MemoryExceeded": "execution.worker_errors",
-    "ModelAnswerTooLarge": "core.model_errors",
-    "ModelError": "core.model_errors",
-    "ModelRefused": "core.model_errors",
-    "ModelUnavailable": "core.model_errors",
+    "ModelAnswerTooLarge": "models.model_errors",
+    "ModelError": "models.model_errors",
+    "ModelRefused": "models.model_errors",
+    "ModelUnavailable": "models.model_errors",
     "PassageNotFound": "store.artifacts.artifact_errors",
     "PassageRepeated": "store.artifacts.artifact_errors",
     "TooManyCalls": "core.limits.call_limits",
-    "UnknownModel": "core.model_errors",
+    "UnknownModel": "models.model_errors",
     "VersionConflict": "store.artifacts.artifact_errors",
     "WorkerDied": "execution.worker_errors",
     "add_group_tool": "core.permission.group_tool",

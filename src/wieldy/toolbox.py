@@ -21,10 +21,10 @@ from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, WieldyError
 from wieldy.core.holdings import Holding, Holdings, calling_place
-from wieldy.core.keyword_check import check_options
 from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.limits.limits import Limits
 from wieldy.core.limits.result_size import Spill
+from wieldy.core.names import check_options
 from wieldy.core.options import (
     TOOL_OPTIONS,
     ToolOptions,

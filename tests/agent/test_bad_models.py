@@ -9,8 +9,8 @@ import pytest
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent, answer_watch
 from wieldy.core.call import Call
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
+from wieldy.models.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.testing import Answer, ScriptedModel
 from wieldy.wire.stream_events import CallCompleted, CallStarted, TextDelta
 from wieldy.wire.structured import StructuredError

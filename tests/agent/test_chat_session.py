@@ -9,7 +9,7 @@ import pytest
 
 from wieldy import Call
 from wieldy.agent import Agent, ChatSessionExtension
-from wieldy.core.model_errors import ModelUnavailable
+from wieldy.models.model_errors import ModelUnavailable
 from wieldy.testing import ScriptedModel
 
 

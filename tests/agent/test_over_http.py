@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from tests.models.server import ModelServer, Scene
 from tests.models.voices import VOICES, Voice, pieces_of
 from wieldy.agent import Agent
-from wieldy.core.model_errors import ModelError
 from wieldy.dialects.agently import AgentlyMain
+from wieldy.models.model_errors import ModelError
 from wieldy.models.remote_model import RemoteModel
 
 JUDGED = (

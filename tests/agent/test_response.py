@@ -11,7 +11,7 @@ from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent
 from wieldy.agent.output.output_form import OutputForm
 from wieldy.core.errors import ToolNotFound
-from wieldy.core.model_errors import ContextTooLong
+from wieldy.models.model_errors import ContextTooLong
 from wieldy.testing import Answer, ScriptedModel
 from wieldy.wire.structured import StructuredError
 

@@ -15,8 +15,8 @@ from tests.models.voices import VOICES, Voice
 from wieldy import ModelRefused, Secret, UnknownModel
 from wieldy.models import Model, ModelRequest, ModelSettings, Said, close_connections, find_model
 from wieldy.models.anthropic import ANTHROPIC
+from wieldy.models.find import NUMBER_VARIABLES
 from wieldy.models.gemini import GEMINI
-from wieldy.models.model_environment import NUMBER_VARIABLES
 from wieldy.models.openai import CHAT
 from wieldy.models.openai_responses import RESPONSES
 from wieldy.testing import ScriptedModel

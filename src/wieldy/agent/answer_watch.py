@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from wieldy.core.call import Call
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.models.model import Model, ModelEvent, ModelRequest, Reply
+from wieldy.models.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.models.token_estimate import check_length
 from wieldy.wire.stream_events import ArgumentsDelta, CallCompleted, TextDelta, ThinkingDelta
 

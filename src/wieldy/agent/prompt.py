@@ -98,9 +98,9 @@ class Prompt:
 
     def to_json_prompt(self, inherit: bool = False) -> str:
         """The slots as JSON that `load_json_prompt` takes."""
-        from .prompt_document import write_json  # noqa: PLC0415 - as above
+        from .prompt_document import write_json_text  # noqa: PLC0415 - as above
 
-        return write_json(self.values(inherit))
+        return write_json_text(self.values(inherit))
 
     def __getitem__(self, key: str) -> Any:
         return self.get(key)

@@ -69,7 +69,7 @@ def write_yaml(values: Mapping[str, Any]) -> str:
     return text
 
 
-def write_json(values: Mapping[str, Any]) -> str:
+def write_json_text(values: Mapping[str, Any]) -> str:
     """Slots as JSON."""
     return dump_json(_document_data(values), indent=2, ensure_ascii=False)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .block import Block, Image, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
 from .forking import at_fork
-from .keyword_check import check_options
+from .names import check_options
 from .short_text import cut_text
 
 _LONGEST_ID = 500

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""Everything that can go wrong, as one tree; errors of one package alone are beside its code.
 
 WieldyError
 ├── DefinitionError      the tool as written can't be offered: change the code
@@ -29,7 +29,7 @@ WieldyError
 ├── InvalidSource        the given source is no server: change it
 ├── ServerUnavailable    an MCP server can't be started, reached or understood
 ├── RemoteFailure        an MCP server reported that the call failed
-├── ModelError           a model gave no answer that can be used (in model_errors)
+├── ModelError           a model gave no answer that can be used (in models.model_errors)
 │   ├── UnknownModel     no model has this name: change it
 │   ├── ModelUnavailable it can't be reached, is overloaded, silent or broke off: try later
 │   ├── ModelRefused     it won't answer this request: change the request, the key or the address
@@ -62,8 +62,6 @@ WieldyError
     │   └── NotChecked   it did not run, because the standing rules could not be read
     ├── KeyTaken         its id or idempotency key belongs to another call
     └── ToolFailed       the function raised; `original` is what it raised
-
-Errors of one package alone, such as `FileError` in tools.files, are beside its code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,8 +71,7 @@ from .canonical import plain_json
 from .names import shorten_name
 
 _CALLS = "wieldy_calls"
-# The method of a request that stands for a call that is waited for.
-CALL_METHOD = "wieldy/call"
+CALL_METHOD = "wieldy/call"  # of a request that stands for a call that is waited for
 
 
 class WieldyError(Exception):

@@ -1,7 +1,9 @@
-"""Lists of names, names that providers accept, and names similar to a wrong one."""
+"""Lists of names, names that providers accept, and near names for wrong ones, also of options."""
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from .short_text import cut_text
 
@@ -11,6 +13,7 @@ _HASH_LENGTH = 8
 # Longer names are not compared: they are hardly mistyped, and the cost grows with both lengths.
 _LONGEST_NEAR = 200
 _SEPARATORS = bytes(mark for mark in range(128) if not chr(mark).isalnum())
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def listed_names(names: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -88,3 +91,30 @@ def plain_name(name: str) -> str:
 def shorten_name(name: object, limit: int = 80) -> str:
     """A name in quotes for a message, cut if it is long."""
     return cut_text(repr(name), limit)
+
+
+def check_options(
+    function: Callable[..., Any], given: Mapping[str, Any], known: Collection[str]
+) -> None:
+    """Raise `TypeError` for the first option that is not known.
+
+    Python refuses unknown keyword arguments by itself, except where a function gathers
+    its options in one `**options`: each such function calls this first. An option that
+    is dropped in silence may be the one that keeps strangers out.
+
+    Args:
+        function: Who was called; its own parameters are near names too.
+        given: What it gathered.
+        known: The options that it takes there.
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(_explain_unknown(function, name, known))
+
+
+def _explain_unknown(function: Callable[..., Any], name: str, known: Collection[str]) -> str:
+    own = inspect.signature(function).parameters.values()
+    names = [*(each.name for each in own if each.kind in _NAMED and each.name != "self"), *known]
+    meant = find_near_names(name, names, limit=1)
+    advice = f"Did you mean {meant[0]!r}?" if meant else f"It takes {', '.join(sorted(names))}."
+    return f"{function.__qualname__}() has no keyword argument {name!r}. {advice}"

@@ -8,8 +8,8 @@ from typing import Any, TypedDict, TypeVar, overload
 from typing_extensions import Unpack
 
 from .choices import ConflictPolicy, Isolation, PermissionName, ValidationMode
-from .keyword_check import check_options
 from .limits.limits import LimitKey, Limits
+from .names import check_options
 from .schema.signature import unwrap_partial
 from .tool import Permission
 

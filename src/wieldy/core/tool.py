@@ -9,9 +9,8 @@ from .bounded_json import NestedTooDeep, check_depth
 from .canonical import digest_of
 from .choices import PermissionName, ValidationMode
 from .errors import DefinitionError
-from .keyword_check import check_options
 from .limits.limits import NO_LIMITS, Limits
-from .names import listed_names
+from .names import check_options, listed_names
 from .permission.argument_reach import Aliases, ArgumentNames, declared_names
 from .schema import json_schema as schema_of
 from .schema.derive import UNSET, Argument, Reshape

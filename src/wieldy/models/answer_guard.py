@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx2
 
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelRefused
 from wieldy.core.network.server_trust import trusted_context
+
+from .model_errors import ModelAnswerTooLarge, ModelRefused
 
 # Each piece of an answer is sent in an envelope that is many times its size. Only one line is
 # held in memory at a time, but the last line of some APIs repeats the whole answer.

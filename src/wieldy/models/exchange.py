@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelRefused, ModelUnavailable
 from wieldy.core.secrets.secret import redact_text
 from wieldy.wire.cost import stable_json
 from wieldy.wire.incoming_calls import Tools
@@ -28,6 +27,7 @@ from .api import Api
 from .connections import Pool, connections
 from .failure import explain_failure
 from .model import Reply
+from .model_errors import ModelAnswerTooLarge, ModelError, ModelRefused, ModelUnavailable
 from .settings import ModelSettings
 
 if TYPE_CHECKING:

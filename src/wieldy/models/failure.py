@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wieldy.core.model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable
 from wieldy.core.secrets.secret import redact_text
 from wieldy.core.timestamps import read_retry_after
+
+from .model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable
 
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOGIN = {401, 403}

@@ -6,7 +6,6 @@ from typing import Any
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.loop_bridge import run_on_loop
-from wieldy.core.model_errors import ModelRefused
 from wieldy.core.streaming import Channel, iterate_pushed
 from wieldy.wire.answer_content import make_encodable
 from wieldy.wire.stream_events import Event
@@ -15,6 +14,7 @@ from .api import Api
 from .connections import connections
 from .exchange import Exchange
 from .model import ModelEvent, ModelRequest, Reply
+from .model_errors import ModelRefused
 from .request_body import NoTools
 from .settings import ModelSettings, same_server
 from .token_estimate import check_length

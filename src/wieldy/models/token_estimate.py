@@ -3,8 +3,9 @@
 import re
 from typing import Any
 
-from wieldy.core.model_errors import ContextTooLong
 from wieldy.wire.cost import estimate_text_tokens, stable_json
+
+from .model_errors import ContextTooLong
 
 # The cost of a picture or a file does not depend on the length of its base64 text.
 _MEDIA = re.compile(r"[A-Za-z0-9+/=_-]{2000,}")

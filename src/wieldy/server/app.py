@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
-from wieldy.core.keyword_check import check_options
+from wieldy.core.names import check_options
 from wieldy.mcp.serving.http_endpoint import HttpEndpoint, WebOptions
 from wieldy.mcp.serving.offer import ServedBox
 from wieldy.mcp.serving.running import GRACE, Ready, serve_application

@@ -17,8 +17,7 @@ from typing_extensions import Unpack
 
 from wieldy.core.bounded_json import dump_json, parse_json
 from wieldy.core.errors import NotKept, StoreError
-from wieldy.core.keyword_check import check_options
-from wieldy.core.names import find_near_names
+from wieldy.core.names import check_options, find_near_names
 from wieldy.core.permission.condition_fit import check_conditions
 from wieldy.core.permission.conditions import Matcher
 from wieldy.core.permission.criteria import Criteria, RuleOptions

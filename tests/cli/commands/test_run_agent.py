@@ -10,7 +10,7 @@ from tests.cli.terminal import Terminal, wieldy
 AGENT = """
 from wieldy import Call, Context
 from wieldy.agent import Agent
-from wieldy.core.model_errors import ModelUnavailable
+from wieldy.models.model_errors import ModelUnavailable
 from wieldy.core.tool import Tool
 from wieldy.testing import ScriptedModel
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.tools.web.browser_pages import EMPTY
+from wieldy.tools.web.document_reader import needs_scripts
 from wieldy.tools.web.page_text import read_page
-from wieldy.tools.web.script_need import needs_scripts
 
 SCRIPT = '<script src="/app.js"></script>'
 WORDS = "<p>" + "The blue whale is a large animal. " * 5 + "</p>"

@@ -122,9 +122,9 @@ class ConfigurePromptExtension(BaseAgent):
         Returns:
             JSON that `load_json_prompt` takes.
         """
-        from wieldy.agent.prompt_document import write_json  # noqa: PLC0415 - as above
+        from wieldy.agent.prompt_document import write_json_text  # noqa: PLC0415 - as above
 
-        return _save_document(write_json(self._both_prompts()), save_to, encoding)
+        return _save_document(write_json_text(self._both_prompts()), save_to, encoding)
 
     def _both_prompts(self) -> dict[str, Any]:
         return {

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError, describe_exception
-from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunInterrupted, RunNotFound, RunTaken
+from wieldy.models.model_errors import ModelError
 
 if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.

@@ -21,8 +21,8 @@ from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edit
 from wieldy.core.block import Progress
 from wieldy.core.call import Outcome
 from wieldy.core.errors import InvalidArguments, StoreError
-from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunInterrupted, RunNotFound
+from wieldy.models.model_errors import ModelError
 from wieldy.wire.structured.structured_stream import StructuredError
 
 from .show_runs import find_run

@@ -5,8 +5,10 @@ is declared. Each change leaves a receipt: the path, the kind of repair, and for
 short scalars the value before and after.
 """
 
+import math
+import numbers
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wieldy.core.bounded_json import LevelCount, NestedTooDeep, parse_json
@@ -14,12 +16,10 @@ from wieldy.core.names import close_names, plain_name
 from wieldy.core.schema.references import resolve_reference
 
 from .argument_errors import item_schemas, mentions_secret, show_path
-from .conversion import UNCHANGED, convert_value
 from .loose_json import parse_loose_json
 
 Receipt = dict[str, Any]
 Path = tuple[Any, ...]
-
 _LONGEST_NAME = 100
 _MOST_UNKNOWN = 50
 _MOST_HOPELESS = 1000
@@ -27,6 +27,9 @@ _MOST_HOPELESS = 1000
 _MOST_STEPS = 50_000
 # A level of a value takes two steps where the schema has a union for it.
 _DEEPEST = 150
+_UNCHANGED: Any = object()
+_LONGEST_SCALAR = 400
+_MOST_EXACT = 2**53
 
 
 class _GiveUp(Exception):
@@ -80,7 +83,7 @@ class _Repair:
                     return self.inside(value, kind, schema, path)
             for kind in _declared_types(schema):
                 fixed = self.converted(value, kind, schema, path)
-                if fixed is not UNCHANGED:
+                if fixed is not _UNCHANGED:
                     return fixed
             self.hopeless += bool(_declared_types(schema))
             if self.hopeless > _MOST_HOPELESS:
@@ -98,7 +101,7 @@ class _Repair:
         if not fitting and isinstance(value, str):
             for kind in {kind for member in members for kind in _declared_types(member)}:
                 parsed = self.parsed(value, kind, path)
-                if parsed is not UNCHANGED:
+                if parsed is not _UNCHANGED:
                     return self.choice(parsed, choices, path)
         return self.least_changed(value, fitting or members, path)
 
@@ -182,23 +185,23 @@ class _Repair:
         return renamed
 
     def converted(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
-        fixed = convert_value(value, kind)
-        if fixed is not UNCHANGED:
+        fixed = _convert_value(value, kind)
+        if fixed is not _UNCHANGED:
             change = () if self.is_secret(schema) else (value, fixed)
             self.receipt(path, f"{kind}_from_{_origin_name(value)}", *change)
             return fixed
         if isinstance(value, str):
             fixed = self.parsed(value, kind, path)
-            if fixed is not UNCHANGED:
+            if fixed is not _UNCHANGED:
                 return self.inside(fixed, kind, schema, path)
         if kind == "array" and value is not None and not _looks_like_list(value):
             return self.wrapped(value, schema, path)
-        return UNCHANGED
+        return _UNCHANGED
 
     def parsed(self, text: str, kind: str, path: Path) -> Any:
         """The list or object that a text holds as JSON."""
         if kind not in ("object", "array"):
-            return UNCHANGED
+            return _UNCHANGED
         for parse in (parse_json, parse_loose_json):
             try:
                 value = parse(text)
@@ -208,7 +211,7 @@ class _Repair:
                 loose = "loose_" if parse is parse_loose_json else ""
                 self.receipt(path, f"{kind}_from_{loose}json")
                 return value
-        return UNCHANGED
+        return _UNCHANGED
 
     def wrapped(self, value: Any, schema: Mapping[str, Any], path: Path) -> Any:
         """A single item in a list, if a list is wanted and the item fits or can be repaired."""
@@ -219,7 +222,7 @@ class _Repair:
         kinds = _declared_types(items)
         if kinds and not any(_fits_type(item, kind) for kind in kinds):
             del self.receipts[before:]
-            return UNCHANGED
+            return _UNCHANGED
         self.receipts.insert(before, {"path": show_path(path), "kind": "array_from_item"})
         return [item]
 
@@ -280,3 +283,56 @@ def _find_meant(name: str, free: Sequence[str]) -> str | None:
     short = [candidate for candidate in free if len(candidate) <= _LONGEST_NAME]
     close = close_names(name.casefold(), short, 2, 0.8)
     return close[0] if len(close) == 1 else None
+
+
+def _convert_value(value: Any, kind: str) -> Any:
+    """The value as this JSON type if that loses nothing, else `_UNCHANGED`."""
+    conversion = _CONVERSIONS.get(kind)
+    if conversion is None or (isinstance(value, str) and len(value) > _LONGEST_SCALAR):
+        return _UNCHANGED
+    return conversion(value)
+
+
+def _to_integer(value: Any) -> Any:
+    if isinstance(value, bool):
+        return _UNCHANGED
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = value if isinstance(value, float) else _to_number(value)
+    if isinstance(number, float):
+        exact = number.is_integer() and abs(number) <= _MOST_EXACT
+        return int(number) if exact else _UNCHANGED
+    return number
+
+
+def _to_number(value: Any) -> Any:
+    if isinstance(value, numbers.Real) and not isinstance(value, int | float):
+        return float(value)
+    if not isinstance(value, str):
+        return _UNCHANGED
+    try:
+        number = parse_json(value.strip().removeprefix("+"))
+    except ValueError:
+        return _UNCHANGED
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return _UNCHANGED
+    return _UNCHANGED if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def _to_boolean(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower(), _UNCHANGED)
+    return bool(value) if isinstance(value, int | float) and value in (0, 1) else _UNCHANGED
+
+
+def _to_null(value: Any) -> Any:
+    is_text = isinstance(value, str) and value.strip().lower() in ("null", "none")
+    return None if is_text else _UNCHANGED
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "integer": _to_integer,
+    "number": _to_number,
+    "boolean": _to_boolean,
+    "null": _to_null,
+}

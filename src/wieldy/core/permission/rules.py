@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from typing_extensions import Unpack
 
 from wieldy.core.call import Around, Scope, check_id
-from wieldy.core.keyword_check import check_options
-from wieldy.core.names import provider_name
+from wieldy.core.names import check_options, provider_name
 from wieldy.core.tool import Tool
 
 from .argument_reach import PLAIN, ArgumentNames

@@ -16,11 +16,12 @@ from wieldy.toolbox import Toolbox, own_box
 
 from .handed_out import expect_generator, forget_generator, put_in, taken_out
 from .turns import Turns
-from .whole_arguments import are_named, pack_whole, unpack_whole
 
 _SOURCE = "sage"
 _NEEDED = "Tool must have `name` and `call(arguments)`"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+# The key beside the names: the whole, or the pairs whose keys are no text.
+_ASIDE = "$aside"
 
 
 class MCPRegistry:
@@ -76,7 +77,7 @@ class MCPRegistry:
         schema = _schema_of(tool_obj)
         self.toolbox.add(
             Tool(
-                _make_entrance(tool_obj, _with_defaults(schema) if checked else unpack_whole),
+                _make_entrance(tool_obj, _with_defaults(schema) if checked else _unpack_whole),
                 name=name,
                 description=_description_of(tool_obj),
                 input_schema=without_required_defaults(schema),
@@ -152,13 +153,13 @@ class MCPRegistry:
         if self._restricted and not self._permits_name(name) and name in self.toolbox:
             reason = "this registry does not allow it"
             return Outcome(Call(name), Status.DENIED, error=CallDenied(name, reason))
-        if are_named(arguments):
+        if _are_named(arguments):
             return arguments if type(arguments) is dict else dict(arguments)
         tool = self.toolbox.get(name) if isinstance(name, str) else None
         if tool is not None and tool.validation != "describe":
             came = f"arguments: expected a dict with text for keys, got {arguments!r:.80}"
             return Outcome(Call(name), Status.ERROR, error=InvalidArguments(name, [came]))
-        return pack_whole(arguments)
+        return _pack_whole(arguments)
 
     def _permits_name(self, name: str) -> bool:
         if not isinstance(name, str):
@@ -238,3 +239,45 @@ def _record_outcome(outcome: Outcome) -> dict[str, Any]:
 
 def _any_matches(patterns: Iterable[str], name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _are_named(arguments: Any) -> bool:
+    """Whether the arguments are a dict with text for keys, which goes as it is."""
+    if type(arguments) is not dict and not isinstance(arguments, Mapping):
+        return False
+    for key in arguments:  # noqa: SIM110 - every call comes here, and a generator costs thrice
+        if type(key) is not str or key == _ASIDE:
+            return False
+    return True
+
+
+def _pack_whole(arguments: Any) -> dict[str, Any]:
+    """The arguments under names."""
+    if not isinstance(arguments, Mapping):
+        return {_ASIDE: {"whole": arguments}}
+    named = {key: value for key, value in arguments.items() if _has_name(key)}
+    return {
+        **named,
+        _ASIDE: {"pairs": [[key, each] for key, each in arguments.items() if not _has_name(key)]},
+    }
+
+
+def _unpack_whole(arguments: dict[str, Any]) -> Any:
+    """What the tool gets; what could hide a named argument from the rules stays packed."""
+    if _ASIDE not in arguments:
+        return arguments
+    match arguments[_ASIDE]:
+        case {"whole": whole} if len(arguments) == 1 and not isinstance(whole, Mapping):
+            return whole
+        case {"pairs": [*pairs]} if all(map(_is_aside, pairs)):
+            named = {key: value for key, value in arguments.items() if key != _ASIDE}
+            return {**named, **dict(pairs)}
+    return arguments
+
+
+def _has_name(key: Any) -> bool:
+    return isinstance(key, str) and key != _ASIDE
+
+
+def _is_aside(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and not _has_name(pair[0])

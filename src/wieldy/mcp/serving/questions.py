@@ -13,15 +13,22 @@ from wieldy.core.secrets.credential import argument_secrets, sent_secrets
 from wieldy.core.secrets.secret import redact_data
 from wieldy.core.short_text import cut_middle
 from wieldy.core.tool import Tool
-from wieldy.core.visible_text import visible_line, visible_lines, visible_name
-
-from .argument_lines import argument_lines
+from wieldy.core.visible_text import visible_line, visible_lines, visible_name, visible_value
 
 Requests = Mapping[str, dict[str, Any]]
 APPROVE = "approve"
 _LONGEST = 500
 # The keys of a form whose texts are meant for people.
 _WORDS = ("message", "title", "description", "enumNames")
+_NEEDS = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+_ROOM = 4000
+_LONGEST_NAME = 120
+# A value that is cut to fewer characters than this says too little for a decision.
+_LEAST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +127,6 @@ def missing_capabilities(requests: Requests, client: ClientCapabilities | None) 
     return {_NEEDS.get(method, method): {} for method in methods}
 
 
-_NEEDS = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
-
 def _can_take(request: Mapping[str, Any], client: ClientCapabilities | None) -> bool:
     declared = getattr(client, _NEEDS.get(str(request.get("method")), ""), None)
     if declared is None:
@@ -178,3 +178,50 @@ def _readable_question(asked: Any, words: bool = False) -> Any:
     if isinstance(asked, Mapping):
         return {key: _readable_question(each, key in _WORDS) for key, each in asked.items()}
     return asked
+
+
+def argument_lines(arguments: Mapping[str, Any]) -> list[str] | None:
+    """A line for each argument, long values cut in their middle; None if there are too many.
+
+    Names and values are escaped so that nothing in them is invisible or starts a new line.
+    """
+    try:
+        names = [cut_middle(visible_name(str(name)), _LONGEST_NAME) for name in arguments]
+        values = [visible_value(value) for value in arguments.values()]
+    except ValueError:
+        return None
+    room = _ROOM - sum(len(name) + len("   = ") for name in names)
+    limit = _fair_share([len(value) for value in values], room)
+    if limit is None:
+        return None
+    shown = (
+        whole if len(whole) <= limit else _cut_value(value, whole, limit)
+        for value, whole in zip(arguments.values(), values, strict=True)
+    )
+    return [f"  {name} = {value}" for name, value in zip(names, shown, strict=True)]
+
+
+def _fair_share(lengths: list[int], room: int) -> int | None:
+    """The longest length for a value, with the room that short ones leave; None if too short."""
+    left = room
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return share if share >= _LEAST else None
+        left -= length
+    return max(lengths, default=0) if room >= 0 else None
+
+
+def _cut_value(value: Any, whole: str, limit: int) -> str:
+    """A long value cut short: a text keeps its two ends, and in a structure texts are cut first."""
+    if isinstance(value, str):
+        return cut_middle(whole, limit, '"')
+    return cut_middle(visible_value(_with_short_texts(value)), limit)
+
+
+def _with_short_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut_middle(value, _LEAST)
+    if isinstance(value, Mapping):
+        return {cut_middle(str(k), _LEAST): _with_short_texts(v) for k, v in value.items()}
+    return [_with_short_texts(item) for item in value] if isinstance(value, list) else value

@@ -26,7 +26,7 @@ from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
-from wieldy.core.keyword_check import check_options
+from wieldy.core.names import check_options
 
 from .body_values import too_many_values
 from .http_endpoint import PATH, HttpEndpoint, WebOptions, of_server

@@ -33,7 +33,7 @@ from typing_extensions import Unpack
 
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.discovery.session_listing import client_listing
-from wieldy.core.keyword_check import check_options
+from wieldy.core.names import check_options
 from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.tool import Tool
 from wieldy.mcp.client.request_extras import calling_client

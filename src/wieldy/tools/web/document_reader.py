@@ -6,6 +6,7 @@ pages of a PDF as they are read, and the whole of it or an error.
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -15,12 +16,30 @@ from wieldy.core.errors import ServiceError
 from wieldy.execution.supervisor import end_with_parent
 
 from .page_text import read_page
-from .script_need import needs_scripts
 
 _MOST_HTML = 1_000_000
 _MOST_MEMORY = 1 << 30
 # How much later than agreed this process ends itself, for the case that nobody is left to do it.
 _SPARE_SECONDS = 5
+# A page with less text than this and with scripts has its text made by them, most likely.
+_LITTLE = 100
+# With more text than this a page is worth reading as it is, whatever it says of JavaScript.
+_ENOUGH = 1000
+_SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
+_HINT = re.compile(
+    r"(enable|activate|allow|turn\s+on|requires?|needs?|without|support)\W+(\w+\W+){0,4}javascript"
+    r"|javascript\W+(\w+\W+){0,4}(enabled|disabled|required|needed|turned)"
+    r"|JavaScript\W{0,3}(を有効|を使用)|(启用|开启|打开|啟用)\W{0,3}javascript",
+    re.IGNORECASE,
+)
+# An element that is there to be filled: empty, and with a name that scripts find it by.
+_EMPTY_ROOT = re.compile(
+    r"<(div|main|section|article|app-root)\b([^<>]{0,300})>\s{0,200}(?:<!--[^<>]{0,200}-->)?\s{0,200}"
+    r"</\1>",
+    re.IGNORECASE,
+)
+# How much of a page is looked at.
+_GLANCE = 200_000
 
 
 def main() -> None:
@@ -82,3 +101,24 @@ def _limit_memory() -> None:
         import resource  # noqa: PLC0415 - not every system has it
 
         resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+
+
+def needs_scripts(html: str, text: str) -> bool:
+    """Whether a page should be shown in a browser to be read.
+
+    Args:
+        html: The page as it came.
+        text: What was read of it.
+    """
+    head = html[:_GLANCE]
+    if len(text) >= _ENOUGH or not _SCRIPT.search(head):
+        return False
+    return len(text) < _LITTLE or bool(_HINT.search(head) or _has_empty_root(head))
+
+
+def _has_empty_root(html: str) -> bool:
+    # An Angular page's own element needs no name.
+    return any(
+        found[1].lower() == "app-root" or " id" in found[2].lower()
+        for found in _EMPTY_ROOT.finditer(html)
+    )

@@ -1,11 +1,12 @@
 """The resources and prompts of the servers behind that one client may see, and their names here."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, unquote
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.uri_template import UriTemplate
@@ -19,12 +20,14 @@ from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.callers import caller_name
 from wieldy.mcp.serving.offer import Offer
 
-from .served_names import name_prompts, name_uris, qualify_uri, split_uri
-
 Definition = dict[str, Any]
 _MOST_KEPT = 32
 _SOURCE = "mcp:"
 Lists = Mapping[Kind, Sequence[Definition]]
+T = TypeVar("T")
+_SCHEME = "wieldy"
+# URIs of these schemes are ours, whoever uses them.
+_OURS = (_SCHEME, "artifact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,13 @@ class Catalogue:
         A URI that is not listed belongs to the server that has a template for it, or to the only
         one that has resources at all.
         """
-        qualified = split_uri(uri)
+        qualified = _split_uri(uri)
         if qualified is not None:
             server = self.servers.get(qualified[0])
             return None if server is None else (server, qualified[1])
         owners = self._owners.get(uri) or self._match_templates(uri)
         if len(owners) > 1:
-            choices = " or ".join(qualify_uri(each.name, uri) for each in owners)
+            choices = " or ".join(_qualify_uri(each.name, uri) for each in owners)
             raise MCPError(INVALID_PARAMS, f"Several servers have this resource: read {choices}.")
         if not owners and len(self._with_resources) == 1:
             owners = self._with_resources
@@ -74,11 +77,11 @@ class Catalogue:
     def served_uri(self, server: Server, uri: str) -> str:
         """The name here for a URI that a server mentions, so that reading it asks that server."""
         try:
-            found = None if split_uri(uri) is not None else self.find_resource(uri)
+            found = None if _split_uri(uri) is not None else self.find_resource(uri)
         except MCPError:
             found = None
         plain = found is not None and (found[0].home, found[1]) == (server.home, uri)
-        return uri if plain else qualify_uri(server.name, uri)
+        return uri if plain else _qualify_uri(server.name, uri)
 
     def _match_templates(self, uri: str) -> list[Server]:
         matching = (server for template, server in self._templates if _matches(template, uri))
@@ -163,7 +166,7 @@ def make_request_call(method: str) -> Call:
 
 def _name_all(offered: Sequence[tuple[Server, Lists]], kind: Kind, key: str) -> dict[str, Passed]:
     pairs = [(server, each) for server, lists in offered for each in lists.get(kind, ())]
-    names = name_uris((server.name, each[key]) for server, each in pairs)
+    names = _name_uris((server.name, each[key]) for server, each in pairs)
     found: dict[str, Passed] = {}
     for server, each in pairs:
         served = names[server.name, each[key]]
@@ -173,7 +176,7 @@ def _name_all(offered: Sequence[tuple[Server, Lists]], kind: Kind, key: str) -> 
 
 def _name_all_prompts(offered: Sequence[tuple[Server, Lists]]) -> dict[str, Passed]:
     pairs = [(server, each) for server, lists in offered for each in lists.get("prompts", ())]
-    names = name_prompts([(server.name, server.prefix, each["name"]) for server, each in pairs])
+    names = _name_prompts([(server.name, server.prefix, each["name"]) for server, each in pairs])
     found: dict[str, Passed] = {}
     for server, each in pairs:
         served = names[server.name, each["name"]]
@@ -183,3 +186,55 @@ def _name_all_prompts(offered: Sequence[tuple[Server, Lists]]) -> dict[str, Pass
 
 def _matches(template: UriTemplate, uri: str) -> bool:
     return template.match(uri) is not None
+
+
+def _qualify_uri(server: str, uri: str) -> str:
+    """The URI of a resource, or a template, with its server in it."""
+    return f"{_SCHEME}:{quote(server, safe='')}/{uri}"
+
+
+def _split_uri(uri: str) -> tuple[str, str] | None:
+    """The server and its own URI of a qualified URI; None for any other."""
+    scheme, colon, rest = uri.partition(":")
+    server, slash, own = rest.partition("/")
+    if scheme.lower() != _SCHEME or not (colon and slash and server and own):
+        return None
+    return unquote(server), own
+
+
+def _is_ours(uri: str) -> bool:
+    """Whether a URI has a scheme that means something here, so that it can't stay as it is."""
+    return uri.partition(":")[0].lower() in _OURS
+
+
+def _name_uris(offered: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Name each URI, given as pairs of a server and its URI."""
+    pairs = list(offered)
+    count = Counter(uri for _, uri in pairs)
+    return {
+        (server, uri): _qualify_uri(server, uri) if count[uri] > 1 or _is_ours(uri) else uri
+        for server, uri in pairs
+    }
+
+
+def _name_prompts(offered: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
+    """Name each prompt, given as its server, the server's prefix and the prompt's name."""
+    plain = {(server, name): f"{prefix}{name}" for server, prefix, name in offered}
+    full = {key: f"{key[0]}__{name}" for key, name in plain.items()}
+    count = Counter(plain.values())
+    # A prompt that is called like another's qualified name must not be taken for it.
+    qualified = {full[key] for key, name in plain.items() if count[name] > 1}
+    found: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for key, name in plain.items():
+        clear = count[name] == 1 and name not in qualified
+        found[key] = _free_name(name if clear else full[key], taken)
+        taken.add(found[key])
+    return found
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free

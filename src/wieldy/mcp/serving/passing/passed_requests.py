@@ -9,6 +9,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
+from wieldy.core.block import Block, Resource, Text, read_block
+from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import RemoteFailure, StoreError, WieldyError
 from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.secrets.secret import redact_data, redact_text
@@ -18,7 +20,6 @@ from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.call_results import complete_result
 from wieldy.mcp.serving.pages import page_after
 
-from .bounded_content import bound_contents, bound_prompt
 from .catalogue import Catalogue, Catalogues, Passed, make_context, make_request_call
 from .passed_meta import foreign_meta, mark_untrusted
 
@@ -29,6 +30,10 @@ _LONGEST_ERROR = 1000
 # The content of one resource or prompt, in characters.
 _LARGEST_CONTENT = 32 * 1024 * 1024
 _MOST_VALUES = 100
+Shape = dict[str, Any]
+_LONGEST_DESCRIPTION = 10_000
+# The interface of an app is shown to a person, and no model reads it.
+_APP = "profile=mcp-app"
 
 
 class PassedRequests:
@@ -56,7 +61,7 @@ class PassedRequests:
         shape = _shape_of(result, server)
         contents = [serve(each) for each in shape.get("contents", [])]
         call = make_request_call("resources/read")
-        bounded = await bound_contents(self._results, call, contents)
+        bounded = await _bound_contents(self._results, call, contents)
         return await self._answer(shape, contents=bounded)
 
     async def list_prompts(
@@ -81,7 +86,7 @@ class PassedRequests:
         catalogue = await self.catalogues.current("resources", "templates")
         messages = [serve_links(each, catalogue, passed.server) for each in shape["messages"]]
         call = make_request_call("prompts/get")
-        prompt = await bound_prompt(self._results, call, {**shape, "messages": messages})
+        prompt = await _bound_prompt(self._results, call, {**shape, "messages": messages})
         return await self._answer(shape, **prompt)
 
     async def complete(self, ctx: Request, params: types.CompleteRequestParams) -> dict[str, Any]:
@@ -239,3 +244,55 @@ def _shape_of(result: BaseModel | None, server: Server) -> dict[str, Any]:
         raise MCPError(types.INTERNAL_ERROR, "The answer is too large to be passed on.")
     covered: dict[str, Any] = redact_data(shape, server.secrets)
     return covered
+
+
+async def _bound_contents(
+    results: ModelResults, call: Call, contents: Sequence[Shape]
+) -> list[Shape]:
+    """The contents of a resource as a client reads them at once; the rest is kept."""
+    kept = [_bound_meta(each) for each in contents]
+    apps = [each for each in kept if _APP in str(each.get("mimeType"))]
+    read = [each for each in kept if each not in apps]
+    cut = await _cut_blocks(results, call, map(_read_content, read))
+    if cut is None:
+        return kept
+    return [*apps, *(_write_content(each, str(read[0].get("uri"))) for each in cut)]
+
+
+async def _bound_prompt(results: ModelResults, call: Call, shape: Shape) -> Shape:
+    """The description and the messages of a prompt, of which the rest is kept."""
+    described = shape.get("description")
+    facts = {"description": described[:_LONGEST_DESCRIPTION]} if described else {}
+    messages = [{**each, "content": _bound_meta(each["content"])} for each in shape["messages"]]
+    cut = await _cut_blocks(results, call, (read_block(each["content"]) for each in messages))
+    if cut is None:
+        return {**facts, "messages": messages}
+    role = messages[0]["role"]
+    return {**facts, "messages": [{"role": role, "content": each.to_dict()} for each in cut]}
+
+
+async def _cut_blocks(
+    results: ModelResults, call: Call, blocks: Iterable[Block]
+) -> Sequence[Block] | None:
+    """The blocks that are read at once, with where the rest is; None if that is all of them."""
+    facts = {"untrusted": True}
+    whole = Outcome(call, Status.OK, content=tuple(blocks), metadata=facts)
+    shown = await results.for_model(whole)
+    return None if shown is whole else shown.content
+
+
+def _bound_meta(shape: Shape) -> Shape:
+    return {**shape, "_meta": foreign_meta(shape["_meta"])} if "_meta" in shape else shape
+
+
+def _read_content(content: Shape) -> Block:
+    """The text of a resource, which can be cut anywhere, or its bytes."""
+    if isinstance(content.get("text"), str):
+        return Text(content["text"])
+    return read_block({"type": "resource", "resource": content})
+
+
+def _write_content(block: Block, uri: str) -> Shape:
+    if isinstance(block, Resource):
+        return {"uri": block.uri, "mimeType": block.mime_type, "blob": block.data or ""}
+    return {"uri": uri, "mimeType": "text/plain", "text": getattr(block, "text", "")}

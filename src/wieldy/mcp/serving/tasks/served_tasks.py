@@ -5,6 +5,7 @@ every process that serves the store can tell of it.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,30 +13,46 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+)
 
 from wieldy.core.call import Outcome
+from wieldy.core.timestamps import iso_time
 from wieldy.mcp.serving.approved_runner import Pickup
-from wieldy.mcp.serving.call_results import Answer, complete_result
+from wieldy.mcp.serving.call_results import PERSON_HERE, Answer, complete_result
 from wieldy.mcp.serving.elicitation import Elicitation, is_modern
-from wieldy.mcp.tasks_extension import NEEDS_TASKS, TaskParams, UpdateTaskParams, knows_tasks
+from wieldy.mcp.tasks_extension import (
+    ENDED_TASK,
+    NEEDS_TASKS,
+    TaskParams,
+    TaskStatus,
+    UpdateTaskParams,
+    knows_tasks,
+)
 
 from .background_calls import BackgroundCalls, TaskTeller
 from .task_calls import TaskCalls
 from .task_questions import OpenQuestion, TaskQuestions
 from .task_settings import Tasks
-from .task_shape import describe_task, error_of, task_status, unknown_error, waiting_message
 
 if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
     from wieldy.store.ledger_entry import Entry
-
 T = TypeVar("T")
 Request = ServerRequestContext[Any, Any]
 # Renders the end of a call for the current caller.
 Render = Callable[[Outcome], Awaitable[Answer]]
 # How often it is looked whether a call has got its row, while it queues.
 _QUEUE_PAUSE = 0.2
+if TYPE_CHECKING:
+    # The modules of the store are loaded only if there is one.
+    from wieldy.store.ledger_entry import Entry
+_DAY_MS = 24 * 3600 * 1000
+_SHORTEST_POLL, _LONGEST_POLL = 500, 10_000
 
 
 class ServedTasks:
@@ -140,7 +157,7 @@ class ServedTasks:
 
     async def describe(self, ctx: Request, entry: "Entry") -> Answer:
         """A task as `tasks/get` tells of it."""
-        status, message = task_status(entry), None
+        status, message = _task_status(entry), None
         more: Answer = {}
         if status == "working":
             message, asked = await self._describe_open(ctx, entry)
@@ -150,7 +167,7 @@ class ServedTasks:
             if self.calls.runs_again(entry):
                 status = "working"
             else:
-                message, more = entry.text, {"error": unknown_error(entry)}
+                message, more = entry.text, {"error": _unknown_error(entry)}
         elif status == "cancelled":
             message = entry.text
         else:
@@ -160,8 +177,8 @@ class ServedTasks:
                 if error.error.code == INVALID_REQUEST:
                     # That is about the caller's view, and not about the call.
                     raise
-                status, more = "failed", {"error": error_of(error)}
-        facts = describe_task(entry, status, message, self._box.store.retention.days)
+                status, more = "failed", {"error": _error_of(error)}
+        facts = _describe_task(entry, status, message, self._box.store.retention.days)
         return complete_result({**facts, **more})
 
     async def _describe_open(self, ctx: Request, entry: "Entry") -> tuple[str | None, Answer]:
@@ -172,7 +189,7 @@ class ServedTasks:
         if entry.state == "pending":
             for each in await self._find_questions(ctx, entry):
                 asked |= each.requests
-        return waiting_message(entry, bool(asked)), asked
+        return _waiting_message(entry, bool(asked)), asked
 
     async def _find_questions(self, ctx: Request, entry: "Entry") -> list[OpenQuestion]:
         waiting = await self.calls.find_undecided(entry)
@@ -182,3 +199,65 @@ class ServedTasks:
 
 def _missing_tasks(message: str) -> MCPError:
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, NEEDS_TASKS)
+
+
+def _task_status(entry: "Entry") -> TaskStatus:
+    """How a call stands, as far as its row alone can say that."""
+    if not entry.ended:
+        return "working"
+    if entry.state == "interrupted" or entry.metadata.get("cancelled"):
+        return "cancelled"
+    return "failed" if entry.state == "unknown" else "completed"
+
+
+def _describe_task(
+    entry: "Entry", status: TaskStatus, message: str | None, days: float | None
+) -> dict[str, Any]:
+    """The facts about a task that every answer about it has.
+
+    An open call is always kept; one that has ended is kept for so many days after that.
+    """
+    ended = entry.ended_at if status in ENDED_TASK else None
+    changed = [at for at in (entry.proposed_at, entry.started_at, ended) if at is not None]
+    kept_ms = None
+    if ended is not None and days is not None:
+        kept_ms = int(days * _DAY_MS + (ended - entry.proposed_at) * 1000)
+    facts: dict[str, Any] = {
+        "taskId": entry.call.id,
+        "status": status,
+        "createdAt": iso_time(entry.proposed_at),
+        "lastUpdatedAt": iso_time(max(changed)),
+        "ttlMs": kept_ms,
+        "pollIntervalMs": _poll_interval(time.time() - max(changed)),
+    }
+    return facts if message is None else {**facts, "statusMessage": message}
+
+
+def _poll_interval(age: float) -> int:
+    """How long a client should wait, in milliseconds: a tenth of the time that nothing changed."""
+    return min(max(int(age * 100), _SHORTEST_POLL), _LONGEST_POLL)
+
+
+def _waiting_message(entry: "Entry", asked: bool) -> str:
+    """What a call waits for."""
+    if entry.state == "approved":
+        return "It was approved, and is about to run."
+    if "waits_for" in entry.metadata:
+        below = ", ".join(entry.metadata["waits_for"])
+        return f"It goes on when these calls have ended: {below}. {PERSON_HERE}."
+    if "input" in entry.metadata:
+        said = "It waits for answers."
+        return said if asked else f"{said} A person has to give them."
+    said = "It waits for approval."
+    return said if asked else f"{said} {PERSON_HERE}."
+
+
+def _unknown_error(entry: "Entry") -> dict[str, Any]:
+    """The error of a call whose end nobody knows."""
+    return {"code": INTERNAL_ERROR, "message": entry.text}
+
+
+def _error_of(error: MCPError) -> dict[str, Any]:
+    """An error of the protocol as the outcome of a task."""
+    facts = {"code": error.error.code, "message": error.error.message}
+    return facts if error.error.data is None else {**facts, "data": error.error.data}

@@ -1,6 +1,6 @@
 """Errors of models: the branch `ModelError` of the tree in `errors`."""
 
-from .errors import WieldyError
+from wieldy.core.errors import WieldyError
 
 
 class ModelError(WieldyError):
