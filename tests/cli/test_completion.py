@@ -24,7 +24,7 @@ def completed(folder: Path, line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("wieldy log --status unk", ["unknown"]),
+        ("wieldy log --state unk", ["unknown"]),
         ("wieldy describe add --provider gem", ["gemini", "gemini-openapi"]),
         ("wieldy describe ad", ["add"]),
         ("wieldy call add to", ["tools.py"]),

@@ -73,7 +73,7 @@ def is_harmless(text: str) -> bool:
         ("check", "--strict"),
         ("check", "--strict", "--json"),
         ("call", NASTY),
-        ("call", NASTY, "--output", "json"),
+        ("call", NASTY, "--json"),
         ("call", "broken"),
         ("call", "say", "--arg", f"text={NASTY}", "--yes"),
         ("call", "say", "--arg", f"{NASTY}={NASTY}"),

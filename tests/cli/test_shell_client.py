@@ -87,7 +87,7 @@ class ShellClient:
             for run in self.find(RUN)
             for how in ("ask", "deny")
         ]
-        tries += [["call", "send_mail", "tools.py", "--yes", "--json", json.dumps(MAIL)]]
+        tries += [["call", "send_mail", "tools.py", "--yes", "--arguments", json.dumps(MAIL)]]
         for words in tries:
             done = wieldy(*words, cwd=self.folder)
             self.read(done.stdout + done.stderr)
@@ -298,7 +298,7 @@ async def test_the_calls_of_a_run_are_denied_without_a_terminal_by_somebody_who_
 async def test_a_person_at_the_terminal_sees_the_call_whole_and_is_asked(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called = wieldy("call", "send_mail", "tools.py", "--json", json.dumps(MAIL), cwd=place)
+    called = wieldy("call", "send_mail", "tools.py", "--arguments", json.dumps(MAIL), cwd=place)
     call_id = called.stdout.strip()
     monkeypatch.setenv("LOGNAME", "somebody else")
     for answer, state in (("n", "still waits"), ("y", "sent 'Hello' to ann@example.com")):

@@ -318,7 +318,7 @@ def test_an_openapi_document_is_a_source(command: Command, folder: Path, site: s
         },
     }
     (folder / "pets.json").write_text(json.dumps(document))
-    done = command("call", "get_pet", "pets.json", "--arg", "id=3", "--output", "json")
+    done = command("call", "get_pet", "pets.json", "--arg", "id=3", "--json")
     assert done.exit_code == 0
     assert "Rex" in done.stdout
     both = json.loads(command("list", "pets.json", "tools.py", "--json").stdout)

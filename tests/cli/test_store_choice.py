@@ -73,7 +73,7 @@ def test_a_call_that_waits_says_where_a_person_finds_it(
         (("log", "nothing", "--store", "sqlite:///kept.db"), "--store sqlite:///kept.db` lists"),
         (
             ("settle", "nothing", "ok", "--source", "mine.py"),
-            "`wieldy log --status unknown --source mine.py` lists",
+            "`wieldy log --state unknown --source mine.py` lists",
         ),
         (("artifacts", "nothing", "--source", "mine.py"), "`wieldy artifacts --source mine.py`"),
     ],

@@ -44,7 +44,7 @@ def unread() -> Iterator[int]:
         ("list",),
         ("describe", "add", "--json"),
         ("call", "count", "--arg", "to=3"),
-        ("call", "add", "--arg", "a=1", "--output", "json"),
+        ("call", "add", "--arg", "a=1", "--json"),
         ("pending",),
         ("check",),
         ("--help",),
@@ -135,7 +135,7 @@ def test_a_traceback_is_shown_when_asked_for(folder: Path, command: Command) -> 
     assert shown[0].startswith('  File "tools.py", line ')
     assert shown[1] == "    raise RuntimeError(why)"
     assert shown[-1] == "RuntimeError: late"
-    as_json = command("call", "fail", "--arg", "why=late", "--traceback", "--output", "json")
+    as_json = command("call", "fail", "--arg", "why=late", "--traceback", "--json")
     assert "raise RuntimeError(why)" in as_json.stderr
     assert "Traceback" not in as_json.stdout
 

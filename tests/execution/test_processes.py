@@ -542,7 +542,7 @@ async def test_a_standing_rule_made_while_a_call_waits_for_its_process_is_read_b
         first = await asyncio.to_thread(open, pipes[0], "w")
         call = Call("hold_until_told", {"pipe": pipes[1]})
         running.append(asyncio.create_task(box.call(call)))
-        async for entry in box.ledger.follow(status="started", last=5):
+        async for entry in box.ledger.follow(state="started", last=5):
             if entry.call.id == call.id:
                 break
         for _ in range(20):

@@ -125,13 +125,13 @@ async def test_recovery_runs_again_what_may_run_again_under_the_same_id(
         assert child.wait() == -9
     ran: list[int] = []
     async with make_box(url, ran) as box:
-        left = {entry.call.tool: entry for entry in await box.ledger.list(status="unknown")}
+        left = {entry.call.tool: entry for entry in await box.ledger.list(state="unknown")}
         assert left.keys() == {"look", "act"}
         (outcome,) = await box.recover()
         assert (outcome.call.id, outcome.value) == (left["look"].call.id, 26)
         assert outcome.metadata["recovered"] is True
         assert ran == [13]
-        (still,) = await box.ledger.list(status="unknown")
+        (still,) = await box.ledger.list(state="unknown")
         assert still.call.tool == "act"
         assert await box.recover() == []
 
@@ -145,12 +145,12 @@ async def test_a_person_may_have_an_unknown_call_run_again_or_say_how_it_ended(
         assert child.wait() == -9
     ran: list[int] = []
     async with make_box(url, ran) as box:
-        one, other = await box.ledger.list(status="unknown")
+        one, other = await box.ledger.list(state="unknown")
         (outcome,) = await box.recover([one.call.id])
         assert (outcome.status, outcome.value, ran) == (Status.OK, 26, [13])
         settled: Outcome = await box.ledger.settle(other.call.id, "ok", by="ann", value="seen")
         assert (settled.value, settled.metadata["settled_by"]) == ("seen", "ann")
-        assert await box.ledger.list(status="unknown") == []
+        assert await box.ledger.list(state="unknown") == []
         assert ran == [13]
 
 
@@ -180,6 +180,6 @@ async def test_a_call_whose_tool_has_changed_is_not_run_again(url: str, children
             raise AssertionError("it must not run")
 
         assert await box.recover() == []
-        (entry,) = await box.ledger.list(status="unknown")
+        (entry,) = await box.ledger.list(state="unknown")
         (asked,) = await box.recover([entry.call.id])
         assert asked.metadata["not_recovered"] == "its tool is not here as it was"

@@ -73,7 +73,7 @@ async def test_what_asks_for_a_person_is_not_run_again_without_one(
         (outcome,) = await box.recover()
         assert isinstance(outcome.error, CallDenied)
         assert "a person has to agree" in str(outcome.error)
-        (entry,) = await box.ledger.list(status="unknown")
+        (entry,) = await box.ledger.list(state="unknown")
         assert entry.call.id == call_id
         (outcome,) = await box.recover([call_id])
         assert outcome.value == 2

@@ -157,7 +157,7 @@ async def test_one_that_the_database_refuses_does_not_spoil_the_others(url: str)
         assert [outcome.value for outcome in outcomes if outcome.ok] == [
             n for n in range(40) if n != 7
         ]
-        assert len(await box.ledger.list(status="ok")) == 39
+        assert len(await box.ledger.list(state="ok")) == 39
 
 
 async def test_no_two_starts_have_the_same_moment(url: str) -> None:

@@ -173,7 +173,7 @@ async def test_processes_at_once_run_it_once_and_the_others_wait(
     async with Toolbox(store=url) as box:
 
         async def started() -> bool:
-            return bool(await box.ledger.list(status="started"))
+            return bool(await box.ledger.list(state="started"))
 
         await eventually(started)
     children.release(7)
@@ -190,7 +190,7 @@ async def test_whoever_waits_for_a_process_that_dies_is_told_that_the_end_is_unk
     async with Toolbox(store=url) as box:
 
         async def started() -> bool:
-            return bool(await box.ledger.list(status="started"))
+            return bool(await box.ledger.list(state="started"))
 
         await eventually(started)
     second.send("call", tool="hang", arguments={"n": 7}, idempotency_key="k")

@@ -118,7 +118,7 @@ async def test_calls_that_did_not_run_are_rows_too(url: str) -> None:
             assert (entry.status, type(entry.error)) == (status, kind)
             assert str(entry.error) == str(outcome.error)
             assert entry.started_at is None
-        assert len(await box.ledger.list(status="error")) == 3
+        assert len(await box.ledger.list(state="error")) == 3
 
 
 async def test_failures_timeouts_and_interruptions_are_read_back_as_such(url: str) -> None:
@@ -155,7 +155,7 @@ async def test_failures_timeouts_and_interruptions_are_read_back_as_such(url: st
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        (stopped,) = await box.ledger.list(status=Status.INTERRUPTED)
+        (stopped,) = await box.ledger.list(state=Status.INTERRUPTED)
         assert stopped.call.tool == "wait"
 
 
@@ -294,12 +294,12 @@ async def test_the_list_is_filtered_and_the_newest_comes_first(url: str) -> None
         assert await numbers() == [5, 4, 3, 2, 1, 0]
         assert await numbers(limit=2) == [5, 4]
         assert await numbers(tool="one") == await numbers(session="a") == [2, 1, 0]
-        assert await numbers(status="error", limit=1) == [5]
+        assert await numbers(state="error", limit=1) == [5]
         assert await numbers(since=middle) == await numbers(since=middle.timestamp()) == [5, 4, 3]
         assert await numbers(until=middle) == [2, 1, 0]
-        assert await numbers(session="b", status="ok") == []
-        with pytest.raises(ValueError, match="status must be one of"):
-            await box.ledger.list(status="fine")  # type: ignore[arg-type]
+        assert await numbers(session="b", state="ok") == []
+        with pytest.raises(ValueError, match="state must be one of"):
+            await box.ledger.list(state="fine")  # type: ignore[arg-type]
 
 
 async def test_somebody_elses_middleware_may_answer_or_try_twice(url: str) -> None:

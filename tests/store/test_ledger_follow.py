@@ -80,7 +80,7 @@ async def test_thousands_of_calls_of_many_callers_are_all_seen_once(url: str) ->
     async with Toolbox(store=url, durability="normal") as box:
         box.add(add)
         await box.call("add", {"a": -1})
-        entries = box.ledger.follow(status="ok", last=1)
+        entries = box.ledger.follow(state="ok", last=1)
         assert (await anext(entries)).call.arguments == {"a": -1}
 
         async def call_all() -> None:
@@ -98,7 +98,7 @@ async def test_only_what_is_asked_for_is_given(url: str) -> None:
         box.add(add)
         box.add(add, name="other")
         await box.call("add", {"a": 0}, session="s")
-        entries = box.ledger.follow(status="error", tool="add", session="s", last=5)
+        entries = box.ledger.follow(state="error", tool="add", session="s", last=5)
         waiting = asyncio.ensure_future(anext(entries))
         await asyncio.wait([waiting], timeout=0.5)
         await box.call("add", {"a": 1}, session="s")
@@ -112,8 +112,8 @@ async def test_only_what_is_asked_for_is_given(url: str) -> None:
 
 async def test_a_status_that_there_is_not_is_refused(url: str) -> None:
     async with Toolbox(store=url) as box:
-        with pytest.raises(ValueError, match="status must be one of"):
-            await anext(box.ledger.follow(status="done"))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="state must be one of"):
+            await anext(box.ledger.follow(state="done"))  # type: ignore[arg-type]
 
 
 async def test_a_killed_process_shows_as_unknown(url: str, children: Children) -> None:

@@ -37,7 +37,7 @@ async def test_a_walk_gives_what_a_list_gives(
         walked = [entry.call.id async for entry in box.ledger.walk()]
         assert len(set(listed)) == count
         assert walked == listed
-        assert [entry.call.id async for entry in box.ledger.walk(status="error")] == []
+        assert [entry.call.id async for entry in box.ledger.walk(state="error")] == []
 
 
 async def test_what_a_walk_holds_does_not_grow(url: str, execute: Execute) -> None:
@@ -70,8 +70,8 @@ async def test_calls_made_on_the_way_are_not_given(url: str) -> None:
 
 async def test_a_state_that_there_is_not_is_refused(url: str) -> None:
     async with Toolbox(store=url) as box:
-        with pytest.raises(ValueError, match="status must be one of"):
-            await anext(box.ledger.walk(status="done"))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="state must be one of"):
+            await anext(box.ledger.walk(state="done"))  # type: ignore[arg-type]
 
 
 async def test_words_are_found_whatever_their_case_and_special_characters(url: str) -> None:

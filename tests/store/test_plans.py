@@ -53,7 +53,7 @@ async def test_no_step_that_is_made_often_goes_through_all_calls(
         execute("ANALYZE wieldy_calls")
         with listening() as said:
             for status in ("pending", "approved", "started", "unknown"):
-                await box.ledger.list(status=status)
+                await box.ledger.list(state=status)
             await box.ledger.list(session="s")
             await box.pending()
             await box.pending(agent="a", session="s")
@@ -89,14 +89,14 @@ async def test_calls_are_listed_by_an_index_whatever_they_are_listed_by(
         with listening() as said:
             assert [entry.call.id for entry in await box.ledger.list(tool="rare")] == ["rare"]
             for state in STATES:
-                found = len(await box.ledger.list(status=state, limit=7))
+                found = len(await box.ledger.list(state=state, limit=7))
                 assert found == {"ok": 7, "denied": 1}.get(state, 0)
             assert await box.ledger.list(tool="x" * 5000) == []
-            assert len(await box.ledger.list(tool="work", status="ok")) == 50
+            assert len(await box.ledger.list(tool="work", state="ok")) == 50
             assert len(await box.ledger.list(since=4990, until=4995)) == 5
             for walk in (
                 box.ledger.walk(tool="work"),
-                box.ledger.walk(status="ok"),
+                box.ledger.walk(state="ok"),
                 box.ledger.walk(),
             ):
                 # That is the third page, which is read like all further ones.

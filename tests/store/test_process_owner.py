@@ -56,7 +56,7 @@ async def found_unknown(url: str, call_id: str) -> bool:
     async with Toolbox(store=url) as later:
         entry = await later.ledger.get(call_id)
         assert entry is not None
-        unknown = [each.call.id for each in await later.ledger.list(status="unknown")]
+        unknown = [each.call.id for each in await later.ledger.list(state="unknown")]
         return entry.state == "unknown" and unknown == [call_id]
 
 
@@ -66,7 +66,7 @@ async def test_a_call_that_runs_through_many_pulses_is_found(url: str, execute: 
     await work.entered.wait()
     for _ in range(3):
         await work.beat()
-    (running,) = await work.box.ledger.list(status="started")
+    (running,) = await work.box.ledger.list(state="started")
     bury(execute)
     assert await found_unknown(url, running.call.id)
     work.ends.set()
@@ -105,7 +105,7 @@ async def test_a_call_that_was_proposed_before_the_last_pulse_is_found(
     await work.beat()
     released.set()
     await work.entered.wait()
-    (running,) = await work.box.ledger.list(status="started")
+    (running,) = await work.box.ledger.list(state="started")
     bury(execute)
     assert await found_unknown(url, running.call.id)
     work.ends.set()
@@ -122,7 +122,7 @@ async def test_a_call_that_starts_after_the_clock_was_set_back_is_found(
     monkeypatch.setattr(time, "time", lambda: now() - HOUR)
     calling = asyncio.create_task(work.box.call("wait"))
     await work.entered.wait()
-    (running,) = await work.box.ledger.list(status="started")
+    (running,) = await work.box.ledger.list(state="started")
     bury(execute)
     assert await found_unknown(url, running.call.id)
     work.ends.set()
@@ -161,7 +161,7 @@ async def test_who_was_taken_for_dead_says_so_before_it_starts_a_call(
     calling = asyncio.create_task(work.box.call("wait"))
     await work.entered.wait()
     assert execute(f"SELECT id FROM wieldy_owners WHERE id = '{opened.owner.id}'") != ""
-    (running,) = await work.box.ledger.list(status="started")
+    (running,) = await work.box.ledger.list(state="started")
     bury(execute)
     assert await found_unknown(url, running.call.id)
     work.ends.set()
@@ -173,7 +173,7 @@ async def test_an_end_that_is_refused_keeps_its_call_found(url: str, execute: Ex
     work = Work(url)
     calling = asyncio.create_task(work.box.call("wait"))
     await work.entered.wait()
-    (running,) = await work.box.ledger.list(status="started")
+    (running,) = await work.box.ledger.list(state="started")
     call_id = running.call.id
     execute("ALTER TABLE wieldy_calls RENAME TO elsewhere")
     work.ends.set()
@@ -367,7 +367,7 @@ async def test_a_sign_of_life_counts_until_its_owner_is_removed(server: Server) 
         finally:
             event.remove(Engine, "before_cursor_execute", speak)
         assert spoken
-        assert len(await other.ledger.list(status="started")) == 1
+        assert len(await other.ledger.list(state="started")) == 1
     work.ends.set()
     assert (await calling).value == "done"
     await work.box.close()
@@ -418,13 +418,13 @@ async def test_a_killed_process_leaves_nothing_started(url: str, children: Child
     async with Toolbox(store=url) as box:
 
         async def started() -> bool:
-            return len(await box.ledger.list(status="started")) == 5
+            return len(await box.ledger.list(state="started")) == 5
 
         await eventually(started)
         child.kill()
         await box.recover()
-        assert len(await box.ledger.list(status="unknown")) == 5
-        assert await box.ledger.list(status="started") == []
+        assert len(await box.ledger.list(state="unknown")) == 5
+        assert await box.ledger.list(state="started") == []
 
 
 def test_a_moment_is_never_twice_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

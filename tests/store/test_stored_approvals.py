@@ -138,7 +138,7 @@ async def test_a_call_that_nobody_decides_expires(url: str, wiper: Wiper) -> Non
         receipt = await box.call("wipe", {"path": "a"}, wait=True)
         assert receipt.status is Status.DENIED
         assert receipt.metadata["expired"] is True
-        (entry,) = await box.ledger.list(status="expired")
+        (entry,) = await box.ledger.list(state="expired")
         assert entry.status is Status.DENIED
         with pytest.raises(AlreadyDecided):
             await box.approve(receipt.call.id)

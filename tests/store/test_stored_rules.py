@@ -262,7 +262,7 @@ async def test_a_damaged_rule_that_restricts_lets_nothing_run(url: str, execute:
         assert (await box.store.prune())["rules"] == 0
         await box.standing.remove(denying.id)
         assert await status(box, "look") == "ok"
-        (entry, *_) = await box.ledger.list(status="error")
+        (entry, *_) = await box.ledger.list(state="error")
         assert isinstance(entry.error, NotChecked)
         assert [rule.id for rule in await box.standing.list()] == [allowing.id]
 

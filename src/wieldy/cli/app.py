@@ -21,12 +21,10 @@ from .command_options import (
     Caller,
     CallId,
     CostFile,
-    Form,
     Isolated,
     Limit,
     MoreSources,
     Name,
-    Output,
     PageName,
     PersonToken,
     ProjectKind,
@@ -35,7 +33,7 @@ from .command_options import (
     Recording,
     Session,
     Sources,
-    Status,
+    State,
     Store,
     StoreSource,
     TokenBudget,
@@ -187,20 +185,16 @@ def call(
         Path | None,
         typer.Option(help="Write each block of the result to a file here.", show_default=False),
     ] = None,
-    output: Output = Form.TEXT,
+    as_json: AsJson = False,
 ) -> None:
     """Call a tool.
 
     Prints the output as it arrives and shows progress. If the call needs
     approval, asks you on a terminal.
 
-    For this command --json passes the arguments; --output json prints the outcome
-    as JSON.
-
     Exits with 1 if the call fails or is denied, and with 3 if it waits for
     approval.
     """
-    as_json = output is Form.JSON
     wish = Wish(name, tuple(arg or ()), arguments, session, timeout, yes, as_json, traceback, out)
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
@@ -326,7 +320,7 @@ def log(
             autocompletion=completion.recorded_tools,
         ),
     ] = None,
-    status: Status = None,
+    state: State = None,
     session: Session = None,
     since: Annotated[
         str | None,
@@ -353,7 +347,7 @@ def log(
     changes. With --follow and --json, it prints one JSON object per line.
     """
     choice = StoreChoice(store, tuple(source or ()))
-    asked = Filter(tool, status, session, since, until, limit)
+    asked = Filter(tool, state, session, since, until, limit)
     if follow and call_id is None:
         raise typer.Exit(run_follow(choice, asked, as_json))
     raise typer.Exit(run_log(choice, asked, call_id, as_json))
@@ -382,7 +376,7 @@ def approve(
     store: Store = None,
     source: MoreSources = None,
     traceback: Traceback = False,
-    output: Output = Form.TEXT,
+    as_json: AsJson = False,
 ) -> None:
     """Approve a waiting call, and run it if you name a SOURCE that has its tool.
 
@@ -390,11 +384,11 @@ def approve(
     wants the token of somebody who may approve, and who has not made the call.
 
     Without such a SOURCE the approval is recorded, and a process that has the
-    tool runs the call. --arg changes one argument; --json replaces all of them.
+    tool runs the call. --arg changes one argument; --arguments replaces all of them.
     """
     verdict = PersonVerdict(call_id, token, tuple(arg or ()), arguments)
     choice = StoreChoice(store, (*(sources or ()), *(source or ())))
-    raise typer.Exit(run_approve(verdict, choice, output is Form.JSON, traceback))
+    raise typer.Exit(run_approve(verdict, choice, as_json, traceback))
 
 
 @app.command()

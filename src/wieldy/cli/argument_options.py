@@ -47,9 +47,11 @@ def _read_object(text: str | None) -> dict[str, Any]:
     try:
         arguments = parse_json(_read_text(text))
     except ValueError as error:
-        raise ArgumentError(f"--json takes a JSON object, and this is not JSON: {error}") from error
+        raise ArgumentError(
+            f"--arguments takes a JSON object, and this is not JSON: {error}"
+        ) from error
     if not isinstance(arguments, dict):
-        raise ArgumentError(f"--json takes a JSON object, not {type(arguments).__name__}.")
+        raise ArgumentError(f"--arguments takes a JSON object, not {type(arguments).__name__}.")
     return arguments
 
 

@@ -8,13 +8,6 @@ import typer
 from . import completion
 
 
-class Form(StrEnum):
-    """The form in which a command prints its result."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 class ProjectKind(StrEnum):
     """What a folder of files begins."""
 
@@ -95,10 +88,6 @@ UnknownCalls = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Output = Annotated[
-    Form,
-    typer.Option("--output", "-o", help="Print the result as text, or the outcome as JSON."),
-]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -142,7 +131,7 @@ Arguments = Annotated[
 ArgumentText = Annotated[
     str | None,
     typer.Option(
-        "--json",
+        "--arguments",
         metavar="OBJECT",
         help="All arguments as a JSON object, or @FILE.",
         show_default=False,
@@ -218,12 +207,12 @@ Provider = Annotated[
         autocompletion=completion.providers,
     ),
 ]
-Status = Annotated[
+State = Annotated[
     str | None,
     typer.Option(
-        help="Show only calls with this status.",
+        help="Show only calls in this state.",
         show_default=False,
-        autocompletion=completion.statuses,
+        autocompletion=completion.call_states,
     ),
 ]
 Limit = Annotated[int, typer.Option(help="How many to show at most; 0 shows all.")]

@@ -1,4 +1,4 @@
-"""Complete words in the shell: statuses, providers, tools, calls and sources.
+"""Complete words in the shell: states of calls, providers, tools, calls and sources.
 
 If something goes wrong, there are no completions. A completion must neither print nor fail.
 """
@@ -29,8 +29,8 @@ _SECONDS = 5.0
 _RECENT = 500
 
 
-def statuses(incomplete: str) -> list[str]:
-    """The statuses that a call can have in the ledger."""
+def call_states(incomplete: str) -> list[str]:
+    """The states that a call can have in the ledger."""
     return _fitting_words(STATES, incomplete)
 
 
@@ -75,7 +75,7 @@ def unknown_calls(context: typer.Context, incomplete: str) -> list[str]:
 
     async def ids() -> list[str]:
         async with _open_store(context) as box:
-            return [entry.call.id for entry in await box.ledger.list(status="unknown")]
+            return [entry.call.id for entry in await box.ledger.list(state="unknown")]
 
     return _fitting_words(_run_quietly(ids, []), incomplete)
 

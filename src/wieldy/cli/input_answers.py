@@ -21,8 +21,8 @@ def given_answers(
             return {name: _accept_content(_read_content(requests[name], schema, pairs, text))}
     if pairs or text is None:
         raise ArgumentError(
-            f"The tool asks for {', '.join(requests)}. Answer with --json, an object with these "
-            "names as keys."
+            f"The tool asks for {', '.join(requests)}. Answer with --arguments, an object "
+            "with these names as keys."
         )
     return read_arguments({"additionalProperties": True}, (), text)
 

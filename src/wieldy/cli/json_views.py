@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
     """An outcome as data. The value is read from the text, in which secrets are masked."""
+    facts = outcome.to_dict()
     return {
-        **outcome.to_dict(),
+        "call_id": facts.pop("call_id"),
+        "tool": facts.pop("tool"),
+        "state": facts.pop("status"),
+        **facts,
         "value": _outcome_value(outcome),
         "decision": _decision_data(outcome.call),
     }
@@ -27,7 +31,7 @@ def entry_data(entry: "Entry") -> dict[str, Any]:
     return {
         "call_id": call.id,
         "tool": call.tool,
-        "status": entry.state,
+        "state": entry.state,
         "fingerprint": entry.fingerprint,
         "arguments": call.arguments,
         "arguments_whole": not entry.partial,
@@ -51,7 +55,7 @@ def entry_data(entry: "Entry") -> dict[str, Any]:
 
 def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
     """A waiting call as data: pending, or approved and waiting for a process with the tool."""
-    return {**parked.to_dict(), "status": "approved" if approved else "pending"}
+    return {**parked.to_dict(), "state": "approved" if approved else "pending"}
 
 
 def _decision_data(call: Call) -> dict[str, Any] | None:

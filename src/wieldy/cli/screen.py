@@ -178,7 +178,7 @@ class _Table:
         self._headings = headings
         self._wide = wide
         self._widths: list[int] = []
-        self._styled = headings.index("status") if "status" in headings else 0
+        self._styled = headings.index("state") if "state" in headings else 0
 
     def write(self, rows: Iterable[Sequence[object]]) -> None:
         """Write rows, the first below the headings."""
@@ -210,7 +210,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
     out = console()
     for name, fact in known:
         said = clean(fact).replace("\n", "\n" + " " * (width + len(_GAP)))
-        style = STYLES.get(said, "") if name == "status" else ""
+        style = STYLES.get(said, "") if name == "state" else ""
         text = Text.assemble((f"{name:{width}}{_GAP}", "dim"), (said, style))
         out.print(text, soft_wrap=True)
 

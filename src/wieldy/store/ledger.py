@@ -49,7 +49,7 @@ class Ledger:
 
     async def list(
         self,
-        status: Status | CallState | None = None,
+        state: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         since: datetime | float | None = None,
@@ -61,7 +61,7 @@ class Ledger:
         A damaged row appears in its place as a call of unknown end.
 
         Args:
-            status: Only calls in this state.
+            state: Only calls in this state.
             tool: Only calls of this tool.
             session: Only calls made in this session.
             since: Only calls made at this time or later: a datetime, or seconds since the epoch.
@@ -72,9 +72,9 @@ class Ledger:
             The recorded calls.
 
         Example:
-            `for entry in await box.ledger.list(status="error"): print(entry.text)`
+            `for entry in await box.ledger.list(state="error"): print(entry.text)`
         """
-        search = CallFilter(status, tool, session, since, until).search()
+        search = CallFilter(state, tool, session, since, until).search()
         found = await self._store.read(lambda c: search.read(c, [*calls.c], limit))
         rows = found.rows
         return await read_off_loop(rows, lambda: [read_entry_or_say(row) for row in rows])
@@ -92,7 +92,7 @@ class Ledger:
 
     async def walk(
         self,
-        status: Status | CallState | None = None,
+        state: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         since: datetime | float | None = None,
@@ -103,7 +103,7 @@ class Ledger:
         Calls that are made during the iteration are not part of it.
 
         Args:
-            status: Only calls in this state.
+            state: Only calls in this state.
             tool: Only calls of this tool.
             session: Only calls made in this session.
             since: Only calls made at this time or later: a datetime, or seconds since the epoch.
@@ -115,7 +115,7 @@ class Ledger:
         Example:
             `async for entry in box.ledger.walk(tool="search"): print(entry.cost)`
         """
-        async for row in newest_rows(self._store, CallFilter(status, tool, session, since, until)):
+        async for row in newest_rows(self._store, CallFilter(state, tool, session, since, until)):
             yield read_entry_or_say(row)
 
     async def ids(self, prefix: str = "", limit: int | None = 50) -> tuple[str, ...]:
@@ -142,18 +142,18 @@ class Ledger:
 
     async def follow(
         self,
-        status: Status | CallState | None = None,
+        state: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         last: int = 0,
     ) -> AsyncIterator[Entry]:
         """Iterate over calls as they are made and as they change, until the reader stops.
 
-        A call is given when it comes to be in the state `status`. No call is missed as long as the
+        A call is given when it comes to be in this `state`. No call is missed as long as the
         clocks of the processes differ by less than a minute.
 
         Args:
-            status: Only calls in this state.
+            state: Only calls in this state.
             tool: Only calls of this tool.
             session: Only calls made in this session.
             last: How many earlier calls to begin with, the oldest first.
@@ -164,9 +164,9 @@ class Ledger:
         Example:
             `async for entry in box.ledger.follow(last=10): print(entry.state, entry.call.tool)`
         """
-        asked = CallFilter(status, tool, session)
+        asked = CallFilter(state, tool, session)
         async for entry in Following(self._store, asked).entries(last):
-            if status is None or entry.state == status:
+            if state is None or entry.state == state:
                 yield entry
 
     async def settle(

@@ -33,12 +33,12 @@ _OWN_COLUMNS = (calls.c.parent, calls.c.session, calls.c.caller)
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """A filter for recorded calls; `status` is a state of the row.
+    """A filter for recorded calls; `state` is that of the row.
 
     `text` are words that a call has, in its names, its error or the beginning of its arguments.
     """
 
-    status: Status | str | None = None
+    state: Status | str | None = None
     tool: str | None = None
     session: str | None = None
     since: datetime | float | None = None
@@ -48,8 +48,8 @@ class CallFilter:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        if self.status is not None and self.status not in STATES:
-            raise ValueError(f"status must be one of {', '.join(STATES)}, not {self.status!r}")
+        if self.state is not None and self.state not in STATES:
+            raise ValueError(f"state must be one of {', '.join(STATES)}, not {self.state!r}")
 
     @property
     def belongs(self) -> list[ColumnElement[bool]]:
@@ -69,9 +69,9 @@ class CallFilter:
 
     @property
     def _criteria(self) -> list[Criterion]:
-        if self.status is None:
+        if self.state is None:
             return self._owned
-        state = str(self.status)
+        state = str(self.state)
         # Calls that run are found by their time, which every index has.
         found = in_state(state)
         running = state == "started"

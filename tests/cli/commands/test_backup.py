@@ -18,7 +18,7 @@ def test_a_store_is_copied_and_restored(command: Command, folder: Path) -> None:
     restored = command("restore", "copy.backup", *other)
     assert (restored.exit_code, "Restored 2 rows" in restored.stdout) == (0, True)
     listed = json.loads(command("log", "--json", *other).stdout)
-    assert {(each["tool"], each["status"]) for each in listed} == {
+    assert {(each["tool"], each["state"]) for each in listed} == {
         ("echo", "ok"),
         ("wipe", "pending"),
     }

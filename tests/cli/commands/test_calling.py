@@ -67,10 +67,12 @@ def test_arguments_are_read_by_the_tool_s_schema(command: Command, folder: Path)
 
 
 def test_arguments_may_be_json_and_a_pair_counts_more(command: Command, folder: Path) -> None:
-    done = command("call", "echo", "--json", '{"text": "a", "more": {"x": 1}}', "--arg", "text=b")
+    done = command(
+        "call", "echo", "--arguments", '{"text": "a", "more": {"x": 1}}', "--arg", "text=b"
+    )
     assert json.loads(done.stdout) == {"text": "b", "more": {"x": 1}, "tags": None}
     (folder / "arguments.json").write_text('{"a": 5}')
-    assert command("call", "add", "--json", "@arguments.json").stdout == "7.0\n"
+    assert command("call", "add", "--arguments", "@arguments.json").stdout == "7.0\n"
 
 
 @pytest.mark.parametrize(
@@ -81,8 +83,8 @@ def test_arguments_may_be_json_and_a_pair_counts_more(command: Command, folder: 
         (("--arg", "text"), "--arg takes name=value, not 'text'."),
         (("--arg", "text=1", "--arg", "text=2"), "'text' is given twice"),
         (("--arg", "text=@nowhere"), "'nowhere' can't be read"),
-        (("--json", "{"), "this is not JSON"),
-        (("--json", "[1]"), "takes a JSON object, not list"),
+        (("--arguments", "{"), "this is not JSON"),
+        (("--arguments", "[1]"), "takes a JSON object, not list"),
         (("--timeout", "0"), "--timeout takes a number of seconds greater than 0."),
     ],
 )
@@ -106,12 +108,12 @@ def test_a_call_that_fails_exits_with_1_and_says_why_on_stderr(command: Command)
 
 
 def test_the_outcome_is_json_for_programs(command: Command) -> None:
-    done = command("call", "add", "--arg", "a=1", "--output", "json")
+    done = command("call", "add", "--arg", "a=1", "--json")
     outcome = json.loads(done.stdout)
-    assert (outcome["status"], outcome["value"], outcome["error"]) == ("ok", 3.0, None)
-    failed = command("call", "fail", "--arg", "why=x", "-o", "json")
+    assert (outcome["state"], outcome["value"], outcome["error"]) == ("ok", 3.0, None)
+    failed = command("call", "fail", "--arg", "why=x", "--json")
     outcome = json.loads(failed.stdout)
-    assert (failed.exit_code, outcome["status"]) == (1, "error")
+    assert (failed.exit_code, outcome["state"]) == (1, "error")
     assert outcome["error"] == "RuntimeError: x"
 
 
@@ -130,7 +132,7 @@ def test_a_call_is_stopped_after_its_time(command: Command) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
     assert "hang did not finish within 0.2 s." in done.stderr
     [entry] = json.loads(command("log", "--json").stdout)
-    assert entry["status"] == "interrupted"
+    assert entry["state"] == "interrupted"
 
 
 def test_in_a_pipe_a_call_that_needs_approval_waits(folder: Path) -> None:
@@ -160,7 +162,7 @@ def test_yes_is_the_word_of_a_person_at_the_terminal(command: Command, start: St
     terminal.wait_for("wiped a 1")
     assert terminal.ends_with() == 0
     [entry] = json.loads(command("log", "--session", "s", "--json").stdout)
-    assert (entry["status"], entry["decision"]["by"]) == ("ok", getpass.getuser())
+    assert (entry["state"], entry["decision"]["by"]) == ("ok", getpass.getuser())
 
 
 def test_on_a_terminal_the_person_is_asked_and_sees_the_arguments(start: Start) -> None:
@@ -192,7 +194,7 @@ def test_a_no_denies_the_call(start: Start, command: Command, answer: str) -> No
     terminal.wait_for("was denied: the caller said no")
     assert terminal.ends_with() == 1
     [entry] = json.loads(command("log", "--json").stdout)
-    assert entry["status"] == "denied"
+    assert entry["state"] == "denied"
 
 
 def test_arguments_can_be_edited_before_the_call_runs(start: Start) -> None:
@@ -224,7 +226,7 @@ def test_a_question_that_is_left_keeps_the_call_waiting(start: Start, command: C
     assert "Traceback" not in terminal.interrupt()
     assert terminal.ends_with() == 130
     [waiting] = json.loads(command("pending", "--json").stdout)
-    assert waiting["status"] == "pending"
+    assert waiting["state"] == "pending"
 
 
 def test_a_running_call_is_interrupted_and_recorded_as_that(start: Start, command: Command) -> None:
@@ -233,7 +235,7 @@ def test_a_running_call_is_interrupted_and_recorded_as_that(start: Start, comman
     assert "Traceback" not in terminal.interrupt()
     assert terminal.ends_with() == 130
     [entry] = json.loads(command("log", "--json").stdout)
-    assert entry["status"] == "interrupted"
+    assert entry["state"] == "interrupted"
 
 
 def test_a_terminal_shows_progress(start: Start) -> None:
@@ -257,7 +259,7 @@ def test_on_a_terminal_the_person_answers_what_a_tool_asks(start: Start) -> None
 def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path, ann: str) -> None:
     (folder / "loud.py").write_text(LOUD)
     for command in (["call", "shout", "loud.py"], ["approve", "call_", "loud.py"]):
-        done = wieldy(*command, "--output", "json", cwd=folder)
+        done = wieldy(*command, "--json", cwd=folder)
         assert json.loads(done.stdout)["tool"] == "shout"
     assert json.loads(done.stdout)["value"] == "done"
     assert {"by itself", "by its program"} <= set(done.stderr.splitlines())

@@ -58,7 +58,7 @@ def test_the_log_is_a_table_with_the_newest_first(command: Command, store: Path)
     done = command("log")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    heading = ["time", "call", "tool", "status", "took", "session", "arguments", "result"]
+    heading = ["time", "call", "tool", "state", "took", "session", "arguments", "result"]
     assert lines[0].split() == heading
     assert [line.split()[3] for line in lines[1:]] == ["nothing", "other", "add", "add", "add"]
     assert "There is no tool named 'nothing'" in lines[1]
@@ -69,7 +69,7 @@ def test_the_log_is_filtered_by_tool_status_session_and_time(command: Command, s
         return [entry["tool"] for entry in logged(command, *arguments)]
 
     assert tools("--tool", "other") == ["other"]
-    assert tools("--status", "error") == ["nothing"]
+    assert tools("--state", "error") == ["nothing"]
     assert tools("--session", "first") == ["add"] * 3
     assert len(tools("--since", "1h")) == 5
     assert tools("--until", "1h") == []
@@ -89,7 +89,7 @@ def test_a_cut_log_says_that_it_is_cut(command: Command, store: Path) -> None:
 def test_an_entry_for_programs_has_all_that_is_known(command: Command, store: Path) -> None:
     entry = logged(command, "--tool", "add", "--limit", "1")[0]
     assert entry["arguments"] == {"a": 2}
-    assert (entry["status"], entry["value"], entry["error"]) == ("ok", 3, None)
+    assert (entry["state"], entry["value"], entry["error"]) == ("ok", 3, None)
     assert (entry["session"], entry["decision"]) == ("first", None)
     assert datetime.fromisoformat(entry["proposed_at"]).tzinfo is not None
 
@@ -144,7 +144,7 @@ def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--status", "eror"), "There is no status 'eror'. Did you mean error?"),
+        (("--state", "eror"), "There is no state 'eror'. Did you mean error?"),
         (("--since", "yesterday"), "--since takes an age"),
         (("--until", "2026-13-01"), "--until takes an age"),
         (("--limit", "-1"), "--limit takes a number"),
@@ -213,10 +213,10 @@ def test_following_gives_a_line_for_each_call_and_each_change(
     assert json.loads(following.stdout.readline())["tool"] == "nothing"
     call_id = command("call", "wipe", "--arg", "path=a").stdout.strip()
     waiting = json.loads(following.stdout.readline())
-    assert (waiting["call_id"], waiting["status"]) == (call_id, "pending")
+    assert (waiting["call_id"], waiting["state"]) == (call_id, "pending")
     command("approve", call_id, "tools.py")
-    while (entry := json.loads(following.stdout.readline()))["status"] != "ok":
-        assert entry["status"] in ("approved", "started")
+    while (entry := json.loads(following.stdout.readline()))["state"] != "ok":
+        assert entry["state"] in ("approved", "started")
     assert (entry["call_id"], entry["value"]) == (call_id, "wiped a 1")
     following.send_signal(signal.SIGINT)
     rest, said = following.communicate(timeout=SECONDS)
@@ -359,7 +359,7 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 
 def test_every_status_can_be_asked_for(command: Command, store: Path) -> None:
-    found = [entry for status in STATES for entry in logged(command, "--status", status)]
+    found = [entry for state in STATES for entry in logged(command, "--state", state)]
     assert len(found) == 5
 
 
@@ -388,12 +388,12 @@ def test_a_changed_mode_and_a_dry_run_are_in_the_log(command: Command, folder: P
 
     asyncio.run(make())
     dry, mode = logged(command)
-    assert (dry["status"], mode["status"]) == ("dry_run", "mode")
+    assert (dry["state"], mode["state"]) == ("dry_run", "mode")
     assert dry["because"].startswith("in the mode dry-run, only read-only tools run")
     assert dry["value"].startswith("Not run: other with")
     assert (mode["tool"], mode["session"], mode["value"]) == ("set_mode", "s", "none → dry-run")
-    assert [each["status"] for each in logged(command, "--session", "s")] == ["dry_run", "mode"]
-    assert [each["status"] for each in logged(command, "--status", "mode")] == ["mode"]
+    assert [each["state"] for each in logged(command, "--session", "s")] == ["dry_run", "mode"]
+    assert [each["state"] for each in logged(command, "--state", "mode")] == ["mode"]
     table = command("log").stdout
     assert "set_mode" in table and "none → dry-run" in table
     whole = command("log", mode["call_id"]).stdout

@@ -135,7 +135,7 @@ def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: st
     done = command("approve", waiting, "tools.py")
     assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
     entry = entry_of(command, waiting)
-    assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
+    assert (entry["state"], entry["decision"]["by"]) == ("ok", "ann")
     again = command("approve", waiting, "tools.py")
     assert (again.exit_code, again.stdout) == (0, "wiped a 1\n")
 
@@ -148,7 +148,7 @@ def test_without_a_source_the_decision_is_recorded(command: Command, waiting: st
     )
     assert f"wieldy approve {waiting} SOURCE" in done.stderr
     [still] = json.loads(command("pending", "--json").stdout)
-    assert still["status"] == "approved"
+    assert still["state"] == "approved"
     assert entry_of(command, waiting)["decision"]["by"] == "ann"
     # The arguments that were approved are those that run.
     late = command("approve", waiting, "tools.py", "--arg", "path=b")
@@ -179,7 +179,7 @@ def test_the_arguments_can_be_changed_or_replaced(command: Command) -> None:
     ids = [command("call", "wipe", "--arg", f"path={p}").stdout.strip() for p in "ab"]
     changed = command("approve", ids[0], "tools.py", "--arg", "times=3")
     assert changed.stdout == "wiped a 3\n"
-    replaced = command("approve", ids[1], "tools.py", "--json", '{"path": "c"}')
+    replaced = command("approve", ids[1], "tools.py", "--arguments", '{"path": "c"}')
     assert replaced.stdout == "wiped c 1\n"
 
 
@@ -190,22 +190,22 @@ def test_changed_arguments_are_checked_and_need_the_tool(command: Command, waiti
     elsewhere = command("approve", waiting, "--arg", "times=3")
     assert elsewhere.exit_code == 2
     assert "Name its SOURCE after the id" in elsewhere.stderr
-    assert entry_of(command, waiting)["status"] == "pending"
+    assert entry_of(command, waiting)["state"] == "pending"
 
 
 def test_an_approved_call_that_fails_exits_with_1(command: Command, folder: Path) -> None:
     text = (folder / "tools.py").read_text()
     (folder / "tools.py").write_text(text + '\n\nbox.rules.ask("fail")\n')
     call_id = command("call", "fail", "--arg", "why=x").stdout.strip()
-    done = command("approve", call_id, "tools.py", "--output", "json")
-    assert (done.exit_code, json.loads(done.stdout)["status"]) == (1, "error")
+    done = command("approve", call_id, "tools.py", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["state"]) == (1, "error")
 
 
 def test_a_denied_call_never_runs(command: Command, waiting: str) -> None:
     done = command("deny", waiting, "--reason", "too risky")
     assert (done.exit_code, done.stdout) == (0, f"Denied {waiting}: too risky\n")
     entry = entry_of(command, waiting)
-    assert (entry["status"], entry["decision"]["by"]) == ("denied", "ann")
+    assert (entry["state"], entry["decision"]["by"]) == ("denied", "ann")
     after = command("approve", waiting, "tools.py")
     assert after.exit_code == 2
     assert "was already denied by ann" in after.stderr
@@ -214,7 +214,7 @@ def test_a_denied_call_never_runs(command: Command, waiting: str) -> None:
 def test_deny_gives_json_for_programs(command: Command, waiting: str) -> None:
     done = command("deny", waiting, "--json")
     outcome = json.loads(done.stdout)
-    assert (done.exit_code, outcome["status"]) == (0, "denied")
+    assert (done.exit_code, outcome["state"]) == (0, "denied")
     assert outcome["decision"]["approved"] is False
 
 

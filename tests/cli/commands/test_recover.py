@@ -102,13 +102,13 @@ def test_what_may_run_again_does_and_the_rest_is_said(command: Command, crashed:
     done = command("recover", "shop.py")
     assert done.exit_code == 0
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["call", "tool", "status", "result"],
+        ["call", "tool", "state", "result"],
         [looked, "look", "ok", "tea:", "12"],
     ]
     assert "1 interrupted call has an unknown result" in done.stderr
     assert "wieldy settle ID ok" in done.stderr
     assert entry_of(command, looked)["metadata"]["recovered_by"] == "ann"
-    assert entry_of(command, paid)["status"] == "unknown"
+    assert entry_of(command, paid)["state"] == "unknown"
     again = command("recover", "shop.py", "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, [])
     assert "No interrupted call in" in command("recover", "shop.py").stderr
@@ -131,7 +131,7 @@ def test_a_call_that_is_named_runs_again_whatever_its_tool_is(
     [outcome] = json.loads(done.stdout)
     assert (done.exit_code, outcome["value"]) == (0, "paid 5")
     entry = entry_of(command, paid)
-    assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
+    assert (entry["state"], entry["decision"]["by"]) == ("ok", "ann")
     wrong = command("recover", "shop.py", "--call", failed)
     assert wrong.exit_code == 1
     assert "nothing to pay" in wrong.stdout
@@ -171,7 +171,7 @@ def test_a_person_says_how_a_call_ended(
     done = command("settle", paid[:-1], end, *more)
     assert (done.exit_code, done.stdout) == (0, f"Settled {paid} as {end}.\n")
     entry = entry_of(command, paid)
-    assert (entry["status"], entry["value"], entry["error"]) == (end, value, error)
+    assert (entry["state"], entry["value"], entry["error"]) == (end, value, error)
     assert entry["metadata"]["settled_by"] == "ann"
     # When it ended is when that was said; how long it took nobody knows.
     assert "took " not in command("log", paid).stdout
@@ -183,7 +183,7 @@ def test_a_person_says_how_a_call_ended(
 def test_settling_prints_the_entry_for_programs(command: Command, crashed: Crashed) -> None:
     paid = crashed("pay", "amount=5")
     entry = json.loads(command("settle", paid, "ok", "--json").stdout)
-    assert (entry["call_id"], entry["status"], entry["value"]) == (paid, "ok", None)
+    assert (entry["call_id"], entry["state"], entry["value"]) == (paid, "ok", None)
 
 
 @pytest.mark.parametrize("asked", [("settle", "call_x", "ok"), ("recover", "--call", "call_x")])

@@ -92,7 +92,7 @@ def test_a_server_runs_what_is_approved_from_another_terminal(
     approved = wieldy("approve", waits["call_id"], cwd=folder)
     assert "a server" in approved.stderr
     followed = ChildProcess(
-        [WIELDY, "log", "--follow", "--tool", "wipe", "--status", "ok", "--limit", "1", "--json"],
+        [WIELDY, "log", "--follow", "--tool", "wipe", "--state", "ok", "--limit", "1", "--json"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,

@@ -296,7 +296,7 @@ async def test_a_call_that_waited_for_a_worker_is_judged_again(kept: bool, tmp_p
         for _ in range(20):
             await asyncio.sleep(0)
         if kept:
-            async for entry in box.ledger.follow(status="started", last=5):
+            async for entry in box.ledger.follow(state="started", last=5):
                 if entry.call.id == call.id:
                     break
         box.set_mode("dry-run")
@@ -489,7 +489,7 @@ async def test_a_dry_run_is_a_row_of_its_own_state_and_leaves_its_key_free(
 ) -> None:
     async with make_box("dry-run", store=f"sqlite:///{tmp_path}/s.db") as box:
         outcome = await box.call("write", {"path": "b"}, idempotency_key="k")
-        [entry] = await box.ledger.list(status="dry_run")
+        [entry] = await box.ledger.list(state="dry_run")
         assert (entry.state, entry.status, entry.text) == ("dry_run", Status.OK, outcome.text)
         assert entry.call.arguments == {"path": "b"} and entry.started_at is None
         assert entry.because == outcome.metadata["reason"]
@@ -511,7 +511,7 @@ async def test_every_change_of_a_mode_is_in_the_ledger(tmp_path: Path) -> None:
         box.set_mode("dry-run", agent="mailer", session="s")
         box.set_mode("dry-run", agent="mailer", session="s")
         box.set_mode(None)
-        rows = (await box.ledger.list(status="mode"))[::-1]
+        rows = (await box.ledger.list(state="mode"))[::-1]
 
         assert [(row.call.arguments, row.text) for row in rows] == [
             (

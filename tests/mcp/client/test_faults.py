@@ -464,7 +464,7 @@ def test_an_unknown_end_is_recorded_and_recovered(tmp_path: Path, env: dict[str,
         async with Toolbox(store=f"sqlite:///{tmp_path}/calls.db") as box:
             await box.add_mcp(SHOP, env=env)
             await box.call("die")
-            [entry] = await box.ledger.list(status="unknown")
+            [entry] = await box.ledger.list(state="unknown")
             return await box.ledger.settle(entry.call.id, "ok", by="ann", value="it did")
 
     assert asyncio.run(crash()).value == "it did"

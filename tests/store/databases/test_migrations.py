@@ -65,7 +65,7 @@ async def test_a_store_that_kept_an_index_of_all_open_calls_goes_on(
     execute("DELETE FROM wieldy_version WHERE number >= 4")
     child.kill()
     async with make_box(url) as box:
-        assert [entry.call.tool for entry in await box.ledger.list(status="unknown")] == ["hang"]
+        assert [entry.call.tool for entry in await box.ledger.list(state="unknown")] == ["hang"]
         assert len(await box.pending()) == 1
         names = "name FROM sqlite_master" if "sqlite" in url else "indexname FROM pg_indexes"
         found = execute(f"SELECT {names}")
@@ -85,7 +85,7 @@ async def test_a_call_that_had_lost_its_owner_before_the_step_is_found(
     execute("DELETE FROM wieldy_owners")
     execute("DELETE FROM wieldy_version WHERE number >= 4")
     async with make_box(url) as box:
-        assert [entry.call.tool for entry in await box.ledger.list(status="unknown")] == ["hang"]
+        assert [entry.call.tool for entry in await box.ledger.list(state="unknown")] == ["hang"]
 
 
 async def test_how_long_calls_took_is_known_from_before_the_step_too(

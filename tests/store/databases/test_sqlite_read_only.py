@@ -203,7 +203,7 @@ async def test_a_file_of_any_name_is_written_and_read(folder: Path, name: str) -
         box.add(lambda: "done", name="work")
         (await box.call("work")).unwrap()
     [entry] = ask(folder, "log", "--store", f"sqlite:///{folder}/{name}")
-    assert entry["status"] == "ok"
+    assert entry["state"] == "ok"
     file = folder / name.replace("%3F", "?")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -273,7 +273,7 @@ def test_a_file_that_only_lacks_indexes_and_columns_is_read(folder: Path) -> Non
             file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         file.execute("DELETE FROM wieldy_version WHERE number > 5")
     (folder / "wieldy.db").chmod(0o444)
-    for asked in (["--tool", "work"], ["--status", "ok"], ["--session", "ann"]):
+    for asked in (["--tool", "work"], ["--state", "ok"], ["--session", "ann"]):
         [entry] = ask(folder, "log", *asked)
         assert (entry["tool"], entry["caller"]) == ("work", None)
     assert ask(folder, "pending")[0]["tool"] == "wipe"

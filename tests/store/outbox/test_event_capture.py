@@ -108,7 +108,7 @@ async def test_a_call_that_nobody_decides_on_in_time_is_decided(url: str) -> Non
 
         async def is_over() -> bool:
             await box.pending()
-            return bool(await box.ledger.list(status="expired"))
+            return bool(await box.ledger.list(state="expired"))
 
         await eventually(is_over)
         found = await take_events(box)
@@ -139,7 +139,7 @@ async def test_a_process_that_dies_leaves_its_events(url: str, children: Childre
         child.send("call", tool="hang", arguments={"n": 1})
 
         async def has_started() -> bool:
-            return bool(await box.ledger.list(status="started"))
+            return bool(await box.ledger.list(state="started"))
 
         await eventually(has_started)
         child.kill()
@@ -150,7 +150,7 @@ async def test_a_process_that_dies_leaves_its_events(url: str, children: Childre
 
 async def _is_unknown(box: Toolbox) -> bool:
     await box.store.sweep()
-    return bool(await box.ledger.list(status="unknown"))
+    return bool(await box.ledger.list(state="unknown"))
 
 
 async def test_without_webhooks_the_database_does_nothing_more(url: str, execute: Execute) -> None:

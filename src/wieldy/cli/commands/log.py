@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wieldy.store.ledger_entry import Entry
     from wieldy.store.store import Store
 
-_COLUMNS = ("time", "call", "tool", "status", "took", "session", "arguments", "result")
+_COLUMNS = ("time", "call", "tool", "state", "took", "session", "arguments", "result")
 _SHORT = 60
 
 
@@ -32,7 +32,7 @@ class Filter:
     """The calls to show."""
 
     tool: str | None = None
-    status: str | None = None
+    state: str | None = None
     session: str | None = None
     since: str | None = None
     until: str | None = None
@@ -42,16 +42,16 @@ class Filter:
         """Raise `LogError` for a wrong filter, before a store is opened."""
         if self.limit < 0:
             raise LogError("--limit takes a number that is not negative; 0 shows all.")
-        if self.status is not None and self.status not in STATES:
-            hint = find_near_names(self.status, STATES)
-            known = f"The statuses are: {', '.join(STATES)}."
+        if self.state is not None and self.state not in STATES:
+            hint = find_near_names(self.state, STATES)
+            known = f"The states are: {', '.join(STATES)}."
             there = f"Did you mean {hint[0]}?" if hint else known
-            raise LogError(f"There is no status {self.status!r}. {there}")
+            raise LogError(f"There is no state {self.state!r}. {there}")
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The arguments for the ledger, without the times."""
-        return {"status": self.status, "tool": self.tool, "session": self.session}
+        return {"state": self.state, "tool": self.tool, "session": self.session}
 
 
 def run_log(choice: StoreChoice, asked: Filter, call_id: str | None, as_json: bool) -> int:
@@ -156,7 +156,7 @@ def _show_whole(entry: "Entry", as_json: bool) -> None:
             ("call", call.id),
             ("tool", call.tool),
             ("fingerprint", entry.fingerprint),
-            ("status", entry.state),
+            ("state", entry.state),
             ("proposed", screen.local(entry.proposed_at)),
             ("started", screen.local(entry.started_at)),
             ("ended", screen.local(entry.ended_at)),

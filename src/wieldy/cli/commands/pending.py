@@ -27,7 +27,7 @@ from wieldy.toolbox import Toolbox
 
 from .calling import say_traceback
 
-_COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
+_COLUMNS = ("call", "tool", "state", "age", "expires", "asked by", "reason", "arguments")
 
 
 class NothingDecided(WieldyError):
@@ -215,7 +215,7 @@ def _say_who_runs(receipt: Outcome, box: Toolbox, named: bool) -> None:
 
 async def _approved_ids(box: Toolbox) -> set[str]:
     """The ids of calls that are approved and wait for a process that has the tool."""
-    return {entry.call.id for entry in await box.ledger.list(status="approved", limit=None)}
+    return {entry.call.id for entry in await box.ledger.list(state="approved", limit=None)}
 
 
 def _parked_row(parked: Parked, approved: bool) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from wieldy.toolbox import Toolbox
 
 from .pending import deciding
 
-_COLUMNS = ("call", "tool", "status", "result")
+_COLUMNS = ("call", "tool", "state", "result")
 _DECIDING: tuple[Role, ...] = ("approve", "administer")
 
 
@@ -39,7 +39,7 @@ def run_recover(
     """Run interrupted calls again, or only the chosen ones; returns the exit code."""
 
     async def recover(box: Toolbox, choice: StoreChoice) -> list[Outcome]:
-        listing = choice.command("log --status unknown")
+        listing = choice.command("log --state unknown")
         named = [(await find_entry(box.store, each, listing)).call.id for each in chosen]
         # Whoever names a call lets it run; the others run again only where that does no harm.
         known = bool(named) or not asks_here(token)
@@ -58,7 +58,7 @@ def run_recover(
             else:
                 where = box.store.address
                 screen.say(f"No interrupted call in {where} can run again without your consent.")
-            left = runner.run(box.ledger.list(status="unknown", limit=None))
+            left = runner.run(box.ledger.list(state="unknown", limit=None))
             _say_what_is_left(len(left), choice)
         return exits.OK if all(outcome.ok for outcome in outcomes) else exits.FAILED
 
@@ -78,7 +78,7 @@ def run_settle(
 
     async def settle() -> int:
         async with choice.open() as box:
-            listing = choice.command("log --status unknown")
+            listing = choice.command("log --state unknown")
             found = await find_entry(box.store, call_id, listing)
             who, gave = await find_person(box, token, _DECIDING), _read_result(value)
             entry = await box.ledger.settle(found.call.id, Status(end), who, gave, reason)
@@ -101,7 +101,7 @@ def _say_what_is_left(count: int, choice: StoreChoice) -> None:
     if count:
         screen.say(
             f"{count} interrupted {'call has' if count == 1 else 'calls have'} an unknown result; "
-            f"{choice.command('log --status unknown')} lists them. Record how a call ended with "
+            f"{choice.command('log --state unknown')} lists them. Record how a call ended with "
             f"{choice.command('settle ID ok')}, or run it again with "
             f"{choice.command('recover --call ID')}."
         )

@@ -69,7 +69,7 @@ class Pickup:
             await asyncio.sleep(_PAUSE)
 
     async def _has_approved(self) -> bool:
-        approved = await self._box.ledger.list(status="approved", limit=None)
+        approved = await self._box.ledger.list(state="approved", limit=None)
         return any(entry.free and self._box.get(entry.call.tool) for entry in approved)
 
     def _start_run(self, unknown: bool = False) -> asyncio.Task[None]:

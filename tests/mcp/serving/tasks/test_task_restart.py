@@ -38,7 +38,7 @@ async def wait_for_starts(store: Path, names: set[str]) -> None:
     async with (
         asyncio.timeout(120),
         Toolbox(store=f"sqlite:///{store}") as box,
-        aclosing(box.ledger.follow(status="started", last=20)) as started,  # type: ignore[type-var]
+        aclosing(box.ledger.follow(state="started", last=20)) as started,  # type: ignore[type-var]
     ):
         async for entry in started:
             names.discard(entry.call.tool)
