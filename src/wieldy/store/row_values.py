@@ -39,7 +39,7 @@ from wieldy.core.errors import (
 from wieldy.core.permission.modes import ModeChange
 from wieldy.core.secrets.secret import is_secret, redact_data, reveal_secret
 
-from .databases.tables import DAMAGED
+from .databases.damaged_values import DAMAGED
 
 ENDS = (*ENDED_STATES, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)

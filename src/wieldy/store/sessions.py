@@ -11,8 +11,9 @@ from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.call import check_id
 from wieldy.core.errors import CorruptRow, NotKept, SessionTaken
 
+from .databases.damaged_values import DamagedText
 from .databases.prepared_statements import insert_new, insert_or_update
-from .databases.tables import DamagedText, messages, sessions
+from .databases.tables import messages, sessions
 from .store_access import StoreAccess
 
 FORMAT = "wieldy.sessions"

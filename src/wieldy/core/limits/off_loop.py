@@ -24,6 +24,15 @@ async def run_off_loop(is_much: bool, work: Callable[[], T]) -> T:
 
 def is_large(value: Any) -> bool:
     """Whether a value holds so much that walking through it is noticed; only a part is read."""
+    try:
+        return _holds_much(value)
+    except Exception:
+        # Values of other people's classes may raise when they are read; whoever renders such a
+        # value says so.
+        return False
+
+
+def _holds_much(value: Any) -> bool:
     left, waiting = _FEW, [value]
     while waiting:
         inner = waiting.pop()

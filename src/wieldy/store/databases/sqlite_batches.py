@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
+from .damaged_values import DamagedText
 from .database import Operation, StoreJob
 from .database_errors import sqlite_error
 from .prepared_statements import Write
-from .tables import DamagedText
 
 T = TypeVar("T")
 

@@ -27,31 +27,12 @@ from sqlalchemy.types import TypeEngine
 from wieldy.core.bounded_json import parse_json
 from wieldy.core.choices import ENDED_STATES
 
+from .damaged_values import DamagedCount, DamagedNumber, DamagedText
+
 metadata = MetaData()
 _PACKED = "\x01\x02"
 
 
-class DamagedText(str):
-    """Text of a file that has bytes which are no text, each as a lone surrogate."""
-
-    __slots__ = ()
-
-
-class DamagedNumber(float):
-    """What a file has in the place of a number."""
-
-    __slots__ = ()
-
-
-class DamagedCount(int):
-    """What a file has in the place of a whole number."""
-
-    __slots__ = ()
-
-
-# A column of a SQLite file takes values of any type. Whoever reads a row by itself looks for
-# these; in a list such a value is like any other, and the other rows are there.
-DAMAGED = (DamagedText, DamagedNumber, DamagedCount, bytes)
 _Reader = Callable[[Any], Any]
 
 
