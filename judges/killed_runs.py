@@ -18,7 +18,7 @@ from wieldy import Toolbox
 # A judge that has hardly killed anything has shown nothing.
 FEWEST_KILLS = 20
 # How often one run is killed at most.
-MOST_KILLS = 10
+MAX_KILLS = 10
 
 
 async def kill_runs(name: str, url: str, seconds: float, drawn: random.Random) -> int:
@@ -30,7 +30,7 @@ async def kill_runs(name: str, url: str, seconds: float, drawn: random.Random) -
             async with Toolbox(store=url) as box:
                 while time.monotonic() < end:
                     run = f"run{number}"
-                    kills += await asyncio.to_thread(crasher.kill_often, run, drawn, MOST_KILLS)
+                    kills += await asyncio.to_thread(crasher.kill_often, run, drawn, MAX_KILLS)
                     await check_effects(crasher, box, run)
                     number += 1
         finally:

@@ -41,7 +41,7 @@ if _LOOPS:
 # same lines. So only the first cases of each test are followed, and no property test.
 _FOLLOWED_CASES = 2
 # These files take longest. They start first, so that none of them runs alone at the end.
-_LONGEST = (
+_MAX_LENGTH = (
     "tests/agent/runs/test_killed_runs.py",
     "tests/docs/test_code_blocks.py",
     "tests/examples/test_examples.py",
@@ -93,8 +93,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if is_property or cases[name] > _FOLLOWED_CASES:
             item.add_marker("no_cover")
-    places = {name: place for place, name in enumerate(_LONGEST)}
-    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(_LONGEST)))
+    places = {name: place for place, name in enumerate(_MAX_LENGTH)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(_MAX_LENGTH)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -27,7 +27,7 @@ from wieldy.mcp.suspicion import suspicions
 
 KILLED = "memory"
 # What a person would be shown about these servers, all of them harmless.
-MOST_FINDINGS = 2
+MAX_FINDINGS = 2
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Judge:
         for tool, each in found:
             print(f"{tool.source} {tool.name} {each.place}: {each.kind}: {each.passage}")
         print(f"{len(found)} findings in {len(box)} tools", flush=True)
-        self.expect(len(found) <= MOST_FINDINGS, f"{len(found)} findings are too many")
+        self.expect(len(found) <= MAX_FINDINGS, f"{len(found)} findings are too many")
 
     async def locked(self, box: Toolbox, path: Path) -> None:
         """What is started again is as it was locked; what is not as locked is held back."""

@@ -38,7 +38,7 @@ def nested(levels: int) -> Any:
 
 
 # Four megabytes of each, or as many values as a request may have.
-MOST: dict[str, Callable[[], Any]] = {
+MAX_COUNT: dict[str, Callable[[], Any]] = {
     "values": lambda: [[]] * (MAX_VALUES // 2 - 10),
     "keys": lambda: {f"{number:060}": number for number in range(MAX_VALUES - 50)},
     "depth": lambda: [nested(90)] * (MAX_VALUES // 2 // 91),
@@ -132,11 +132,11 @@ async def test_too_many_values_are_refused_at_every_door_and_nothing_is_kept(
     assert len((await client.get("/api/pending")).json()["pending"]) == 1
 
 
-@pytest.mark.parametrize("kind", MOST)
+@pytest.mark.parametrize("kind", MAX_COUNT)
 async def test_the_worst_that_comes_in_is_parked_and_read_while_others_are_answered(
     client: httpx2.AsyncClient, kind: str
 ) -> None:
-    value = MOST[kind]()
+    value = MAX_COUNT[kind]()
     body = {"tool": "wipe", "arguments": {"a": value}}
 
     parked, times = await while_others_ask(client, post(client, "/api/calls", body))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wieldy import CallDenied, CallNotFound, Status, Toolbox
-from wieldy.store.left_runs import MOST_TRIES
+from wieldy.store.left_runs import MAX_TRIES
 
 Execute = Callable[[str], str]
 LEFT_OPEN = "UPDATE wieldy_calls SET state = 'unknown', ended_at = NULL, value = NULL"
@@ -122,7 +122,7 @@ async def test_a_call_that_ends_its_process_each_time_is_given_up_until_a_person
 
     async with box:
         call_id = (await box.call("look", {"n": 1})).call.id
-        for tries in range(1, MOST_TRIES + 1):
+        for tries in range(1, MAX_TRIES + 1):
             execute(LEFT_OPEN)
             (outcome,) = await box.recover()
             assert outcome.value == 2
@@ -132,4 +132,4 @@ async def test_a_call_that_ends_its_process_each_time_is_given_up_until_a_person
 
         assert await box.recover() == []
         (named,) = await box.recover([call_id], by="ann")
-    assert (named.value, len(ran)) == (2, MOST_TRIES + 2)
+    assert (named.value, len(ran)) == (2, MAX_TRIES + 2)

@@ -20,7 +20,7 @@ from .runs.resumed_calls import ResumedCalls
 from .tool_log import ToolLog, make_log, show_arguments, show_item
 
 # The number of calls of one answer that are run; a model that makes more is told so.
-_MOST_CALLS = 64
+_MAX_CALLS = 64
 # Every run shares it, because the garbage collector looks at each that is kept.
 _NOTHING: frozenset[str] = frozenset()
 _ENTERED = (Status.OK, Status.TIMEOUT, Status.INTERRUPTED, Status.UNKNOWN)
@@ -80,8 +80,8 @@ class CallRunner:
 
     async def _run_several(self, calls: Sequence[Call], streams: bool) -> list[Outcome]:
         perform = self._stream_call if streams else self._plain_call
-        allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
-        reason = f"one answer may have {_MOST_CALLS} calls, and this is one more"
+        allowed, refused = calls[:_MAX_CALLS], calls[_MAX_CALLS:]
+        reason = f"one answer may have {_MAX_CALLS} calls, and this is one more"
         denied = [
             Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
         ]

@@ -8,7 +8,7 @@ from wieldy.core.short_text import cut_counted
 from wieldy.core.tool import Tool
 
 _OWN = "python"
-_LONGEST_FAILURE = 1000
+_MAX_FAILURE = 1000
 
 
 def outside_source(outcome: Outcome, tool: Tool | None) -> str | None:
@@ -43,7 +43,7 @@ def tell_model(outcome: Outcome, tool: Tool | None) -> Outcome:
 
 def short_failure(message: str) -> str:
     """A short error message, without the long texts that some errors contain."""
-    return cut_counted(message, _LONGEST_FAILURE)
+    return cut_counted(message, _MAX_FAILURE)
 
 
 def _fence_marks(text: str, source: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ SLOTS = (
     "options",
 )
 # How many unsent requests are kept after their tasks and threads have ended.
-_MOST_DRAFTS = 64
+_MAX_DRAFTS = 64
 _MISSING = object()
 
 
@@ -170,7 +170,7 @@ class RequestPrompt(Prompt):
     def _own(self) -> dict[str, Any]:
         owner = _current_owner()
         with self._lock:
-            if owner not in self._drafts and len(self._drafts) >= _MOST_DRAFTS:
+            if owner not in self._drafts and len(self._drafts) >= _MAX_DRAFTS:
                 self._drafts = {each: d for each, d in self._drafts.items() if _is_alive(each)}
             return self._drafts.setdefault(owner, {})
 

@@ -27,7 +27,7 @@ _TYPE_KEYS = (".type", "$type")
 _DESC_KEYS = (".desc", "$desc")
 _PAIR_KEYS = frozenset((*_TYPE_KEYS, *_DESC_KEYS))
 # A text longer than this can't be a path on any system.
-_LONGEST_PATH = 4096
+_MAX_PATH = 4096
 
 
 def read_yaml(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:
@@ -146,7 +146,7 @@ def _read_text(path_or_content: str | Path, encoding: str | None) -> str:
 
 
 def _is_file(text: Any) -> bool:
-    if not isinstance(text, str) or len(text) > _LONGEST_PATH or "\n" in text:
+    if not isinstance(text, str) or len(text) > _MAX_PATH or "\n" in text:
         return False
     try:
         return Path(text).is_file()

@@ -11,7 +11,7 @@ from wieldy.core.network.addresses import Reach
 from .module import SourceError
 
 _SECONDS = 15.0
-_LARGEST = 32 * 1024 * 1024
+_MAX_SIZE = 32 * 1024 * 1024
 _YAML = re.compile(r"""^["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 
 
@@ -62,8 +62,8 @@ async def kind_of_address(url: str) -> str:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > _LARGEST:
-                    raise SourceError(f"The document at {url} is larger than {_LARGEST:,} bytes.")
+                if len(body) > _MAX_SIZE:
+                    raise SourceError(f"The document at {url} is larger than {_MAX_SIZE:,} bytes.")
     except (httpx2.HTTPError, httpx2.InvalidURL, ServiceError) as error:
         raise SourceError(f"{url} can't be reached: {error or type(error).__name__}") from error
     return "openapi" if _is_openapi(body.decode("utf-8", "replace")) else "mcp"

@@ -23,7 +23,7 @@ Predicate = Callable[[Tool, Scope], bool]
 _FINDING = (SEARCH_TOOL, LOAD_TOOL)
 _CODE_TOOL = "run_code"
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_LONGEST_NAME = 40
+_MAX_NAME = 40
 
 
 def add_own_tools(file: GatewayFile, folder: Path, box: Toolbox) -> None:
@@ -87,7 +87,7 @@ class GatewayOffer:
         if not table.code_mode:
             searches = file.search is not None if table.search is None else table.search
             return self._listed(fits, file, searches)
-        tool = f"{_CODE_TOOL}_{_NO_NAME.sub('_', name)[:_LONGEST_NAME]}"
+        tool = f"{_CODE_TOOL}_{_NO_NAME.sub('_', name)[:_MAX_NAME]}"
         view = self._in_programs(fits, tool, name in self._programs)
         self._programs[name] = table, tool
         return view

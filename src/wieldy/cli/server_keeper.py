@@ -11,7 +11,7 @@ from wieldy.core.errors import WieldyError
 if TYPE_CHECKING:
     from wieldy.mcp.client.servers import Server
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_FIRST_PAUSE, _MAX_PAUSE = 1.0, 60.0
 _log = logging.getLogger("wieldy")
 # Connects a server that was never added; whether that has worked.
 Connect = Callable[[str], Coroutine[Any, Any, bool]]
@@ -84,4 +84,4 @@ class ServerKeeper:
                     await server.revive()
             elif await self._connect(name):
                 return
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _MAX_PAUSE)

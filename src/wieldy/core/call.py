@@ -14,7 +14,7 @@ from .forking import at_fork
 from .names import check_options
 from .short_text import cut_text
 
-_LONGEST_ID = 500
+_MAX_ID = 500
 _DIGITS = 12
 
 
@@ -143,8 +143,8 @@ def read_around(data: Any) -> tuple[Around, ...]:
 
 def check_id(what: str, text: str) -> None:
     """Refuse an id that a database could not find again; `what` is the name for the message."""
-    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
-        raise ValueError(f"{what} is text of 1 to {_LONGEST_ID} characters")
+    if not isinstance(text, str) or not 0 < len(text) <= _MAX_ID:
+        raise ValueError(f"{what} is text of 1 to {_MAX_ID} characters")
 
 
 class Decision:

@@ -21,7 +21,7 @@ def plain_json(value: Any, name: str) -> Any:
 # Modules of types whose `repr` is complete, so that it can stand for the value.
 _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
 # Python refuses to write longer numbers in decimal.
-_MOST_BITS = 10_000
+_MAX_BITS = 10_000
 _PLAIN = frozenset({type(None), bool, float, str})
 
 
@@ -57,7 +57,7 @@ def _tag_value(value: Any) -> Any:
     if kind is list:
         return [each if type(each) in _PLAIN else _tag_value(each) for each in value]
     if kind is int:
-        return value if value.bit_length() <= _MOST_BITS else {"!": hex(value)}
+        return value if value.bit_length() <= _MAX_BITS else {"!": hex(value)}
     if isinstance(value, int | float | str):
         return {"!": f"{kind.__qualname__}:{value!r}"}
     if isinstance(value, Mapping):

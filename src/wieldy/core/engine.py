@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .limits.call_limits import CallLimits
     from .permission.explanation import Explanation
 
-_DEEPEST = 50
+_MAX_DEPTH = 50
 _OK = Status.OK
 _STATUSES = {
     CallDenied: Status.DENIED,
@@ -370,8 +370,8 @@ class Engine:
     def _find(self, run: Run, selection: Selection | None) -> Plan:
         """The plan of the tool that the caller means; raises if the caller has no such tool."""
         name = run.call.tool
-        if run.depth > _DEEPEST or len(run.call.scope.around) > _DEEPEST:
-            raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
+        if run.depth > _MAX_DEPTH or len(run.call.scope.around) > _MAX_DEPTH:
+            raise ToolFailed(RecursionError(f"calls are nested more than {_MAX_DEPTH} deep"))
         if selection is not None:
             run.selection = selection
         tool = self._registry.find(name) if isinstance(name, str) else None

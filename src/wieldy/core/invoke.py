@@ -34,7 +34,7 @@ class CarriedRun(Protocol):
 carried_run: ContextVar[CarriedRun | None] = ContextVar("wieldy_carried_run", default=None)
 _OK = Status.OK
 # The most characters of an exception's text for a model, if the tool has no limit of its own.
-_LONGEST_ERROR = 20_000
+_MAX_ERROR = 20_000
 
 
 def bare_function(tool: Tool, executor: Executor | None) -> Callable[..., Any] | None:
@@ -130,7 +130,7 @@ def failure_outcome(run: Run, error: BaseException) -> Outcome:
         redacted = any(redact_text(said, run.secrets) != said for said in _all_said(error))
     # A run without a tool is that of a bare function, which has no limits.
     tool: Tool | None = getattr(run, "tool", None)
-    most = (tool and tool.limits.max_result) or _LONGEST_ERROR
+    most = (tool and tool.limits.max_result) or _MAX_ERROR
     if len(message) > most:
         message = f"{message[:most]}\n[cut: {most:,} of {len(message):,} characters shown]"
     failed = ToolFailed(error, message, redacted, run.streamed)

@@ -11,7 +11,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASH_LENGTH = 8
 # Longer names are not compared: they are hardly mistyped, and the cost grows with both lengths.
-_LONGEST_NEAR = 200
+_MAX_NEAR = 200
 _SEPARATORS = bytes(mark for mark in range(128) if not chr(mark).isalnum())
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -38,11 +38,11 @@ def provider_name(name: str) -> str:
 
 def find_near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names that the caller may have meant, the best first."""
-    if not isinstance(name, str) or len(name) > _LONGEST_NEAR:
+    if not isinstance(name, str) or len(name) > _MAX_NEAR:
         return []
     by_plain: dict[str, list[str]] = {}
     for candidate in known:
-        if len(candidate) <= _LONGEST_NEAR:
+        if len(candidate) <= _MAX_NEAR:
             by_plain.setdefault(plain_name(candidate), []).append(candidate)
     wanted = plain_name(name)
     if wanted in by_plain:

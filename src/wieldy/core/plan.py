@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # The limiters of a tool's calls, before their start is recorded and after it.
 Limiters = tuple[list[Middleware], list[Middleware]]
 # While tools are added all the time, a plan is used once and not kept.
-_MOST_TRIES = 5
+_MAX_TRIES = 5
 
 
 class Basis:
@@ -161,7 +161,7 @@ class Planner:
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
         basis = self._find_basis(tool)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             before = self._changes
             limits = self._call_limits
             call_gate = None if limits is None else limits.find_call_gate(tool.name)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # A tree that still grows after this many looks can't be stopped.
-_MOST_LOOKS = 1000
+_MAX_LOOKS = 1000
 _QUIET_LOOKS = 5
 _BETWEEN_LOOKS = 0.01
 
@@ -115,7 +115,7 @@ def stop_descendants(root: int, spared: Iterable[int] = ()) -> set[int]:
     """
     kept = frozenset(spared)
     stopped: set[int] = set()
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MAX_LOOKS):
         below = _find_below(root, kept)
         new = below - stopped
         if not new:
@@ -133,7 +133,7 @@ def kill_marked(mark: bytes) -> None:
     search ends only when several looks in a row have found nothing.
     """
     quiet = 0
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MAX_LOOKS):
         marked = [pid for pid in _list_processes() if mark in _read_environment(pid)]
         for pid in marked:
             send_signal(pid, signal.SIGKILL)

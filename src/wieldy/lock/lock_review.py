@@ -17,7 +17,7 @@ from .lockfile import DefinitionChange, Lock
 ON_CHANGE = get_args(ChangePolicy)
 _OWN = "python"
 # A definition comes from outside, and may be of any length.
-_MOST_LINES = 1000
+_MAX_LINES = 1000
 _log = logging.getLogger("wieldy")
 
 
@@ -120,9 +120,9 @@ class LockReview:
 
 def _write_diff(change: DefinitionChange) -> str:
     lines = change.diff()
-    left = len(lines) - _MOST_LINES
+    left = len(lines) - _MAX_LINES
     more = [f"… ({left} more lines; see `wieldy diff`)"] if left > 0 else []
-    return "\n".join([*lines[:_MOST_LINES], *more])
+    return "\n".join([*lines[:_MAX_LINES], *more])
 
 
 def _read(path: str | os.PathLike[str]) -> Lock | None:

@@ -21,7 +21,7 @@ _LINE_FACTOR = 8
 _LEAST_WIRE = 1_000_000
 _HEAD = 2_000
 # An error message fits in a page; the rest of a longer one is not read.
-_LARGEST_ERROR = 65_536
+_MAX_ERROR = 65_536
 _DONE = b"[DONE]"
 _STREAM_TYPES = ("text/event-stream", "")
 
@@ -49,7 +49,7 @@ class AnswerGuard:
     @property
     def is_long_error(self) -> bool:
         """Whether the server's error message is too long to read."""
-        return self._size > _LARGEST_ERROR and not (self.response and self.response.is_success)
+        return self._size > _MAX_ERROR and not (self.response and self.response.is_success)
 
     @property
     def content_type(self) -> str:

@@ -18,7 +18,7 @@ from .settings import ModelSettings
 
 _CLOSE_SECONDS = 5.0
 # A program that serves many people may have a key for each of them.
-_MOST_POOLS = 50
+_MAX_POOLS = 50
 # Makes an SDK's client that sends its requests through our HTTP client.
 Connect = Callable[[ModelSettings, Any], Any]
 
@@ -86,10 +86,10 @@ class Connections:
 
     async def _close_idle(self) -> None:
         """Close the least recently used pools if there are too many."""
-        if len(self._entries) <= _MOST_POOLS:
+        if len(self._entries) <= _MAX_POOLS:
             return
         idle = [key for key, entry in self._entries.items() if not entry.users]
-        leaving = [self._entries.pop(key) for key in idle[: len(self._entries) - _MOST_POOLS]]
+        leaving = [self._entries.pop(key) for key in idle[: len(self._entries) - _MAX_POOLS]]
         for entry in leaving:
             await entry.close()
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .answer_guard import AnswerGuard
 
 _FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
+_MAX_PAUSE = 30.0
 _CALL_SIZE = 100
 Push = Callable[[list[Event]], None]
 
@@ -236,5 +236,5 @@ def _next_pause(error: ModelUnavailable, attempt: int) -> float | None:
     if error.began:
         return None
     if error.retry_after is not None:
-        return error.retry_after if error.retry_after <= _LONGEST_PAUSE else None
-    return float(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE) * uniform(0.5, 1.0))
+        return error.retry_after if error.retry_after <= _MAX_PAUSE else None
+    return float(min(_FIRST_PAUSE * 2**attempt, _MAX_PAUSE) * uniform(0.5, 1.0))

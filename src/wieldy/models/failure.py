@@ -14,7 +14,7 @@ from .model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavail
 
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOGIN = {401, 403}
-_LONGEST_MESSAGE = 2_000
+_MAX_MESSAGE = 2_000
 # The phrases with which providers report a request that exceeds the model's context.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|prompt is too long|maximum context length|"
@@ -58,7 +58,7 @@ def explain_failure(
         return ours
     body = _error_body(error)
     found = _error_status(error, body)
-    message = redact_text(_error_message(error, body), secrets)[:_LONGEST_MESSAGE]
+    message = redact_text(_error_message(error, body), secrets)[:_MAX_MESSAGE]
     if _TOO_LONG.search(f"{body.get('code')} {message}"):
         return _too_long(model, message)
     if found is None or found < 300:

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 from wieldy.core.errors import DocumentError
 from wieldy.core.schema.references import split_reference, step_down
 
-_LONGEST_CHAIN = 50
+_MAX_CHAIN = 50
 # Values that stand under these keys are data or notes: nothing in them is a reference.
 _DATA = frozenset({"example", "examples", "default", "enum", "const", "links", "discriminator"})
 # The keys of the objects under these keys are names that the document's author chose.
@@ -59,7 +59,7 @@ class Document:
 
     def follow(self, node: Node) -> Node | None:
         """The part that references lead to; None if they lead nowhere."""
-        for _ in range(_LONGEST_CHAIN):
+        for _ in range(_MAX_CHAIN):
             reference = node.get("$ref")
             if not isinstance(reference, str):
                 return node

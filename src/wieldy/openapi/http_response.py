@@ -17,7 +17,7 @@ from .operation import Operation
 from .operation_arguments import choose_media, is_json, plain_media
 from .schema import Schemas, refusal
 
-_LONGEST_BODY = 4000
+_MAX_BODY = 4000
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 # Python's own codecs and codecs for host names, some of which are extremely slow.
 _ODD_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7")
@@ -40,7 +40,7 @@ def read_response(operation: Operation, response: HttpResponse, hint: str = "") 
 
 def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceError:
     """The error for a response, with its status and the beginning of its text."""
-    body = cut_text(_error_text(response), _LONGEST_BODY)
+    body = cut_text(_error_text(response), _MAX_BODY)
     status = f"{response.status} {response.reason}".strip()
     message = f"{operation.title}: {status}" + (f": {body}" if body else "")
     return ServiceError(

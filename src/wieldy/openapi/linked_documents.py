@@ -14,7 +14,7 @@ from .loading import load_address
 # False for none, True for the document's own folder or host, or more folders and addresses.
 Consent = bool | Iterable[str]
 
-_MOST_DOCUMENTS = 500
+_MAX_DOCUMENTS = 500
 
 
 async def gather_documents(document: Document, consent: Consent, client: Client) -> None:
@@ -32,8 +32,8 @@ async def gather_documents(document: Document, consent: Consent, client: Client)
             if target in document.documents:
                 continue
             _check_allowed(document, reference, target, allowed)
-            if len(document.documents) > _MOST_DOCUMENTS:
-                raise DocumentError(document.shown, f"it has more than {_MOST_DOCUMENTS} parts")
+            if len(document.documents) > _MAX_DOCUMENTS:
+                raise DocumentError(document.shown, f"it has more than {_MAX_DOCUMENTS} parts")
             loaded = await load_address(target, client)
             # The target of a redirect or a link has to be allowed as well.
             _check_allowed(document, reference, loaded.address, allowed)

@@ -16,7 +16,7 @@ from wieldy.core.network.http_client import Client
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
-LARGEST_DOCUMENT = 100_000_000
+MAX_DOCUMENT = 100_000_000
 _URL = re.compile(r"https?://", re.IGNORECASE)
 # A reference that leads out of the document. The pattern may find too many, but misses none that
 # is written plainly. One that it misses is found later, and is not followed then.
@@ -70,7 +70,7 @@ async def load_address(address: str, client: Client) -> LoadedDocument:
         return await asyncio.to_thread(_load_file, Path(url2pathname(parts.path)))
     shown = _without_secrets(address)
     try:
-        fetched = await client.fetch(address, LARGEST_DOCUMENT)
+        fetched = await client.fetch(address, MAX_DOCUMENT)
     except ServiceError as error:
         raise DocumentError(shown, str(error)) from error
     text = _decode_text(shown, fetched.content)
@@ -79,8 +79,8 @@ async def load_address(address: str, client: Client) -> LoadedDocument:
 
 def _load_file(path: Path) -> LoadedDocument:
     try:
-        if path.stat().st_size > LARGEST_DOCUMENT:
-            raise DocumentError(str(path), f"larger than {LARGEST_DOCUMENT:,} bytes")
+        if path.stat().st_size > MAX_DOCUMENT:
+            raise DocumentError(str(path), f"larger than {MAX_DOCUMENT:,} bytes")
         content = path.read_bytes()
         address = path.resolve().as_uri()
     except OSError as error:

@@ -14,8 +14,8 @@ from .document import Document, Node
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 PLACES = ("path", "query", "header", "cookie")
 TEMPLATE = re.compile(r"\{([^{}/]+)\}")
-_LONGEST_NAME = 64
-_LONGEST_TEXT = 600
+_MAX_NAME = 64
+_MAX_TEXT = 600
 _ODD = re.compile(r"[^a-zA-Z0-9_]+")
 
 
@@ -59,7 +59,7 @@ class Operation:
         texts = list(dict.fromkeys(texts)) or [self.title]
         if self.node.get("deprecated") is True:
             texts.insert(0, "Deprecated.")
-        return cut_text("\n".join(texts), _LONGEST_TEXT)
+        return cut_text("\n".join(texts), _MAX_TEXT)
 
     @property
     def parameters(self) -> list[Node]:
@@ -114,7 +114,7 @@ def read_operations(document: Document, prefix: str | None = None) -> list[Opera
     wanted = [_wanted_name(operation, prefix) for operation in found]
     counts = Counter(wanted)
     for operation, name in zip(found, wanted, strict=True):
-        plain = counts[name] == 1 and len(name) <= _LONGEST_NAME
+        plain = counts[name] == 1 and len(name) <= _MAX_NAME
         operation.name = name if plain else _hashed_name(name, operation)
         own = (operation.id, _wanted_name(operation, None), name)
         operation.original_names = tuple(dict.fromkeys(each for each in own if each))
@@ -146,4 +146,4 @@ def _wanted_name(operation: Operation, prefix: str | None) -> str:
 def _hashed_name(name: str, operation: Operation) -> str:
     """A name that depends only on this operation, and not on the order of the document."""
     digest = hashlib.sha256(f"{operation.id} {operation.title}".encode()).hexdigest()[:8]
-    return f"{name[: _LONGEST_NAME - 9].rstrip('_')}_{digest}"
+    return f"{name[: _MAX_NAME - 9].rstrip('_')}_{digest}"

@@ -17,13 +17,13 @@ from wieldy.core.short_text import cut_text
 from .document import Document, Node
 
 # A schema in a schema takes two levels, and the whole must fit into `MAX_DEPTH`.
-_DEEPEST = 40
+_MAX_DEPTH = 40
 # The limit for one operation, because recursive schemas would be written out without end.
-_MOST_PARTS = 50_000
-_LONGEST_EXAMPLE = 200
+_MAX_PARTS = 50_000
+_MAX_EXAMPLE = 200
 # Known documents have up to 18 paths to one value.
-_MOST_USUAL = 200
-_LONGEST_TEXT = 1000
+_MAX_USUAL = 200
+_MAX_TEXT = 1000
 _TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
 _ODD = re.compile(r"[^a-zA-Z0-9_.-]+")
 
@@ -109,7 +109,7 @@ def is_entangled(document: Document) -> bool:
     schemas = components.get("schemas")
     listed = schemas.values() if isinstance(schemas, Mapping) else ()
     counts = add_up([each for each in listed if isinstance(each, Mapping)], onward)
-    return max(counts.values(), default=0) > _MOST_USUAL
+    return max(counts.values(), default=0) > _MAX_USUAL
 
 
 class Schemas:
@@ -147,7 +147,7 @@ class Schemas:
         if isinstance(value, bool):
             return value
         self._parts += 1
-        if not isinstance(value, Mapping) or depth > _DEEPEST or self._parts > _MOST_PARTS:
+        if not isinstance(value, Mapping) or depth > _MAX_DEPTH or self._parts > _MAX_PARTS:
             return {}
         if isinstance(value.get("$ref"), str):
             return self._read_reference(node, depth)
@@ -195,7 +195,7 @@ class Schemas:
         if self.document.is_30 and value.get("nullable") is True:
             return _make_nullable(schema)
         if "description" in schema:
-            schema["description"] = cut_text(schema["description"], _LONGEST_TEXT)
+            schema["description"] = cut_text(schema["description"], _MAX_TEXT)
         return schema
 
     def _read_inner(self, node: Node, depth: int, schema: dict[str, Any]) -> None:
@@ -252,7 +252,7 @@ def _add_examples(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
     given = value.get("examples")
     listed = given if isinstance(given, list) else [value["example"]] if "example" in value else []
     try:
-        short = [each for each in listed[:3] if len(dump_json(each)) <= _LONGEST_EXAMPLE]
+        short = [each for each in listed[:3] if len(dump_json(each)) <= _MAX_EXAMPLE]
     except (TypeError, ValueError):
         return
     if short:

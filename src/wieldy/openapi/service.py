@@ -16,7 +16,7 @@ from .security import Credentials
 from .server_urls import ServerUrls
 from .style import header_text, in_cookie, in_header, in_path, in_query
 
-LARGEST_RESPONSE = 20_000_000
+MAX_RESPONSE = 20_000_000
 _PATH_SAFE = "/:@!$&'()*+,;=~-._%"
 
 
@@ -142,7 +142,7 @@ async def call_operation(
     except ValueError as error:
         # A `ServiceError` is not retried, and retrying would not help here.
         raise ServiceError(f"{endpoint.operation.title}: not sent: {error}") from error
-    response = await service.client.send(request, LARGEST_RESPONSE)
+    response = await service.client.send(request, MAX_RESPONSE)
     hint = service.credentials.missing(endpoint.operation)
     return read_response(endpoint.operation, response, hint)
 

@@ -18,7 +18,7 @@ from .config.caller_templates import CallerFact
 from .config.gateway_file import CallerTable
 
 T = TypeVar("T")
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 _EXPIRY = "exp"
 # As much as an issuer's clock may differ when a token is checked.
 _LEEWAY_SECONDS = 30.0
@@ -161,7 +161,7 @@ class _Digests(NamedTuple):
 def _remember(kept: OrderedDict[str, T], caller: str, known: T) -> None:
     kept[caller] = known
     kept.move_to_end(caller)
-    while len(kept) > _MOST_KNOWN:
+    while len(kept) > _MAX_KNOWN:
         kept.popitem(last=False)
 
 

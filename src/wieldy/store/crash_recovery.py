@@ -17,14 +17,14 @@ from wieldy.core.run import Extras
 
 from .databases.tables import IS_WAITING, calls, runs
 from .ledger_entry import Entry, read_entry
-from .left_runs import MOST_TRIES, count_tries
+from .left_runs import MAX_TRIES, count_tries
 from .nested_runs import note_progress, start_anew
 from .recorder import LedgerRecorder
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
 
 _GIVEN_UP = (
-    f"it was run again {MOST_TRIES} times, and its process died each time; name its id to try again"
+    f"it was run again {MAX_TRIES} times, and its process died each time; name its id to try again"
 )
 
 
@@ -54,7 +54,7 @@ class CrashRecovery:
         """Whether a call runs an agent that has crashed its process again and again."""
         query = select(runs).where(runs.c.id == nested_run_id(entry.call.id))
         row = await self.store.read(lambda connection: connection.execute(query).first())
-        return row is not None and count_tries(row) >= MOST_TRIES
+        return row is not None and count_tries(row) >= MAX_TRIES
 
     async def _wake_waiting(self) -> list[Outcome]:
         """Let the calls go on that waited for calls which have ended."""
@@ -120,7 +120,7 @@ def _find_obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
     if not (tool.retryable or tool.resumable):
         return "its tool is neither read-only nor idempotent"
     # A call that ends its process would otherwise end every process that recovers it.
-    return _GIVEN_UP if entry.tries >= MOST_TRIES else None
+    return _GIVEN_UP if entry.tries >= MAX_TRIES else None
 
 
 _FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))

@@ -18,9 +18,9 @@ _OVERLAP = 60.0
 # How long after a timeout the end of the abandoned function is expected, and how long before it
 # the call may have been proposed.
 _LATE = 3600.0
-_LONGEST_TURN = 24 * 3600.0
+_MAX_TURN = 24 * 3600.0
 _FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 1.0
+_MAX_PAUSE = 1.0
 _AT_ONCE = 500
 
 
@@ -75,14 +75,14 @@ class Following:
         while True:
             await asyncio.sleep(pause)
             changed = await self._store.read(self._find_changes)
-            pause = _FIRST_PAUSE if changed else min(pause * 1.5, _LONGEST_PAUSE)
+            pause = _FIRST_PAUSE if changed else min(pause * 1.5, _MAX_PAUSE)
             for row in changed:
                 yield read_entry_or_say(row)
 
     def _begin_following(self, connection: Connection, last: int) -> list[Row[Any]]:
         """The newest rows; all earlier rows count as seen."""
         self._looked = time.time()
-        abandoned = calls.c.proposed_at >= self._looked - _LATE - _LONGEST_TURN
+        abandoned = calls.c.proposed_at >= self._looked - _LATE - _MAX_TURN
         before = (IS_RUNNING, and_(in_state("timeout"), abandoned))
         marks = self._changing_marks(connection, *before)
         rows = self._asked.search().read(connection, [*calls.c], last).rows
@@ -133,7 +133,7 @@ async def read_changed_since(store: StoreAccess, moment: float, limit: int) -> l
 
     def read(connection: Connection) -> list[Row[Any]]:
         found: dict[str, Row[Any]] = {}
-        for appeared in appeared_since(since - _LONGEST_TURN):
+        for appeared in appeared_since(since - _MAX_TURN):
             query = select(*BRIEF).where(appeared, changed).limit(limit)
             found |= {row.id: row for row in connection.execute(query)}
         return sorted(found.values(), key=last_change)

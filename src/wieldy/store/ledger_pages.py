@@ -17,8 +17,8 @@ from .row_values import STATES
 from .store_access import StoreAccess
 
 # A page ends at either limit, because rows may be of any size.
-_MOST_ROWS = 500
-_MOST_CHARACTERS = 4_000_000
+_MAX_ROWS = 500
+_MAX_CHARACTERS = 4_000_000
 _AT_ONCE = 16
 _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "requests", "late")
 _UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
@@ -116,12 +116,12 @@ def _read_page(asked: CallFilter, after: Place | None, connection: Connection) -
     rows: list[Row[Any]] = []
     held = 0
     for part, _ in asked.search(after).parts(connection):
-        query = part.newest([*calls.c]).limit(_MOST_ROWS - len(rows))
+        query = part.newest([*calls.c]).limit(_MAX_ROWS - len(rows))
         with connection.execute(query.execution_options(yield_per=_AT_ONCE)) as found:
             for row in found:
                 rows.append(row)
                 held += sum(len(getattr(row, name) or "") for name in _LONG)
-                if held > _MOST_CHARACTERS or len(rows) == _MOST_ROWS:
+                if held > _MAX_CHARACTERS or len(rows) == _MAX_ROWS:
                     return rows
     return rows
 

@@ -31,7 +31,7 @@ from .row_values import (
 
 # Longer text would take long to write.
 _BRIEF = 50_000
-_MOST_REFUSED = 100_000
+_MAX_REFUSED = 100_000
 
 
 class Record:
@@ -205,13 +205,13 @@ def unrecorded_outcome(outcome: Outcome, record: Record, reason: str) -> Outcome
 
 def _refused_columns(sent: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
     """Arguments that were not accepted, cut to their beginning, because they never run."""
-    if isinstance(sent, str) and len(sent) <= _MOST_REFUSED:
+    if isinstance(sent, str) and len(sent) <= _MAX_REFUSED:
         with suppress(ValueError):
             sent = from_column(sent)
     kept = None if isinstance(sent, str) else argument_columns(sent, secrets)
     # Secrets are covered before the cut, because half a secret would not be recognised.
     whole = redact_text(sent, secrets) if kept is None else kept["arguments"]
-    if len(whole) <= _MOST_REFUSED:
+    if len(whole) <= _MAX_REFUSED:
         return kept or argument_columns(sent, secrets)
-    marker = f"… [cut: {_MOST_REFUSED:,} of {len(whole):,} characters kept]"
-    return {"arguments": to_column(whole[:_MOST_REFUSED] + marker), "partial": 1}
+    marker = f"… [cut: {_MAX_REFUSED:,} of {len(whole):,} characters kept]"
+    return {"arguments": to_column(whole[:_MAX_REFUSED] + marker), "partial": 1}

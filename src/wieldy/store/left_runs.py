@@ -16,9 +16,9 @@ from .store_access import StoreAccess
 
 T = TypeVar("T")
 # A run that crashed its process this often in a row, without a step in between, is given up.
-MOST_TRIES = 5
+MAX_TRIES = 5
 _GIVEN_UP = (
-    f"The process that continued it died {MOST_TRIES} times in a row before its next step. "
+    f"The process that continued it died {MAX_TRIES} times in a row before its next step. "
     "Resume it by its id to try again."
 )
 _AT_ONCE = 500
@@ -42,7 +42,7 @@ class LeftRun:
     @property
     def exhausted(self) -> bool:
         """Whether it was tried so often that it is not tried again."""
-        return self.tries >= MOST_TRIES
+        return self.tries >= MAX_TRIES
 
     def __repr__(self) -> str:
         return f"LeftRun({self.id!r}, {self.state}, {self.steps} steps, {self.tries} tries)"

@@ -24,7 +24,7 @@ from .pruning import Pruning, Step, claim_pruning, give_back
 
 T = TypeVar("T")
 # Few ends are owed at a time, because no call starts while nothing can be written.
-_MOST_OWED = 10_000
+_MAX_OWED = 10_000
 _RETRY_SECONDS = 1.0
 _log = logging.getLogger("wieldy")
 
@@ -106,7 +106,7 @@ class Opened:
 
     def owe(self, operation: Operation[Any]) -> None:
         """Try an operation again every second, until it succeeds."""
-        if len(self._owed) < _MOST_OWED:
+        if len(self._owed) < _MAX_OWED:
             self._owed.append(operation)
             self._stirred.set()
         else:

@@ -34,8 +34,8 @@ _AROUND_OPEN = exists().where(_around.c.id == calls.c.parent, _around.c.state.in
 _ENDED = and_(calls.c.state.not_in(OPEN), ~_AROUND_OPEN.correlate(calls))
 # A run that waits, or that a crash left, may still go on.
 _RUN_ENDED = runs.c.state.in_(("done", "failed", "cancelled"))
-_MOST_ROWS = 500
-_MOST_SESSIONS = 10
+_MAX_ROWS = 500
+_MAX_SESSIONS = 10
 _DAY = 86_400.0
 _HOUR = 3_600.0
 
@@ -195,15 +195,13 @@ def _surplus_calls(most: int) -> Operation[int]:
 
 
 def _remove_calls(connection: Connection, which: Any) -> int:
-    some = select(calls.c.id).where(_ENDED, which).order_by(calls.c.proposed_at).limit(_MOST_ROWS)
+    some = select(calls.c.id).where(_ENDED, which).order_by(calls.c.proposed_at).limit(_MAX_ROWS)
     return _delete_rows(connection, calls, calls.c.id.in_(some))
 
 
 def _idle_sessions(connection: Connection, seconds: float) -> int:
     idle = sessions.c.updated_at < shared_clock(connection) - seconds
-    query = (
-        select(sessions.c.id).where(idle).limit(_MOST_SESSIONS).with_for_update(skip_locked=True)
-    )
+    query = select(sessions.c.id).where(idle).limit(_MAX_SESSIONS).with_for_update(skip_locked=True)
     found = connection.scalars(query).all()
     for session in found:
         _delete_rows(connection, messages, messages.c.session == session)
@@ -214,7 +212,7 @@ def _idle_sessions(connection: Connection, seconds: float) -> int:
 def _old_runs(connection: Connection, seconds: float) -> int:
     before = shared_clock(connection) - seconds
     old = and_(runs.c.created_at < before, runs.c.changed_at < before, _RUN_ENDED)
-    some = select(runs.c.id).where(old).order_by(runs.c.created_at).limit(_MOST_SESSIONS)
+    some = select(runs.c.id).where(old).order_by(runs.c.created_at).limit(_MAX_SESSIONS)
     found = connection.scalars(some.with_for_update(skip_locked=True)).all()
     if found:
         _delete_rows(connection, run_steps, run_steps.c.run.in_(found))
@@ -224,14 +222,14 @@ def _old_runs(connection: Connection, seconds: float) -> int:
 
 def _old_lists(connection: Connection, seconds: float) -> int:
     old = loaded_tools.c.changed_at < shared_clock(connection) - seconds
-    some = select(loaded_tools.c.session).where(old).limit(_MOST_ROWS)
+    some = select(loaded_tools.c.session).where(old).limit(_MAX_ROWS)
     return _delete_rows(connection, loaded_tools, loaded_tools.c.session.in_(some))
 
 
 def _old_rollups(connection: Connection, seconds: float) -> int:
     before = shared_clock(connection) - seconds
     oldest = select(rollups.c.minute).where(rollups.c.minute < before)
-    some = oldest.distinct().order_by(rollups.c.minute).limit(_MOST_ROWS)
+    some = oldest.distinct().order_by(rollups.c.minute).limit(_MAX_ROWS)
     return _delete_rows(connection, rollups, rollups.c.minute.in_(some))
 
 
@@ -239,7 +237,7 @@ def _old_deliveries(connection: Connection, seconds: float) -> int:
     old = webhook_deliveries.c.created_at < shared_clock(connection) - seconds
     over = and_(old, webhook_deliveries.c.state != "waiting")
     oldest = select(webhook_deliveries.c.id).where(over)
-    some = oldest.order_by(webhook_deliveries.c.created_at).limit(_MOST_ROWS)
+    some = oldest.order_by(webhook_deliveries.c.created_at).limit(_MAX_ROWS)
     return _delete_rows(connection, webhook_deliveries, webhook_deliveries.c.id.in_(some))
 
 
@@ -253,15 +251,15 @@ def _left_sessions(connection: Connection, seconds: float) -> int:
         left.append(~exists().where(kept.artifacts.c.shelf == mark.c.id))
     # Calls without a session are always going on.
     some = select(mark.c.id).where(mark.c.session.is_not(None), mark.c.at < before, *left)
-    return _delete_rows(connection, mark, mark.c.id.in_(some.limit(_MOST_ROWS)))
+    return _delete_rows(connection, mark, mark.c.id.in_(some.limit(_MAX_ROWS)))
 
 
 def _surplus_messages(connection: Connection, most: int) -> int:
     longer = sessions.c.next - sessions.c.first > most
-    query = select(sessions).where(longer).limit(_MOST_SESSIONS).with_for_update(skip_locked=True)
+    query = select(sessions).where(longer).limit(_MAX_SESSIONS).with_for_update(skip_locked=True)
     removed = 0
     for row in connection.execute(query).all():
-        first = min(row.next - most, row.first + _MOST_ROWS)
+        first = min(row.next - most, row.first + _MAX_ROWS)
         older = (messages.c.session == row.id, messages.c.position < first)
         removed += _delete_rows(connection, messages, *older)
         moved = update(sessions).where(sessions.c.id == row.id).values(first=first)
@@ -271,7 +269,7 @@ def _surplus_messages(connection: Connection, most: int) -> int:
 
 def _old_artifacts(connection: Connection, kept: _Artifacts, seconds: float) -> int:
     old = kept.artifacts.c.changed_at < shared_clock(connection) - seconds
-    births = select(kept.artifacts.c.birth).where(old).limit(_MOST_SESSIONS)
+    births = select(kept.artifacts.c.birth).where(old).limit(_MAX_SESSIONS)
     found = connection.scalars(births.with_for_update(skip_locked=True)).all()
     if found:
         _delete_rows(connection, kept.versions, kept.versions.c.birth.in_(found))
@@ -285,7 +283,7 @@ def _surplus_versions(connection: Connection, kept: _Artifacts, most: int) -> in
     same = versions.c.birth == artifacts.c.birth
     query = select(versions.c.birth, versions.c.version).join(artifacts, same).where(older)
     removed = 0
-    for birth, version in connection.execute(query.limit(_MOST_ROWS)).all():
+    for birth, version in connection.execute(query.limit(_MAX_ROWS)).all():
         one = (versions.c.birth == birth, versions.c.version == version)
         removed += _delete_rows(connection, versions, *one)
     return removed

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-_MOST = 10**15
+_MAX_COUNT = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +42,5 @@ class Retention:
             if bound is None:
                 continue
             number = type(bound) is int or (field.name == "days" and type(bound) is float)
-            if not number or not 0 < bound < _MOST:
+            if not number or not 0 < bound < _MAX_COUNT:
                 raise ValueError(f"{field.name} must be a number above 0 or None, not {bound!r}")

@@ -26,7 +26,7 @@ _LABELS = ("tool", "caller", "status")
 _KEPT_SECONDS = 90 * 86_400
 _MARK = "rollups "
 _MARK_SECONDS = 86_400
-_MOST_STEPS = 10_000
+_MAX_STEPS = 10_000
 # SQLite takes 32,766 values in a statement.
 _ROWS_AT_ONCE = 500
 
@@ -203,8 +203,8 @@ def _check_span(since: float, until: float, step: int, by: Sequence[str]) -> Non
         raise ValueError(f"`by` is a list of some of {', '.join(_LABELS)}, not {by!r}.")
     if not (math.isfinite(since) and math.isfinite(until)):
         raise ValueError("A span of time begins and ends at finite moments.")
-    if (until - since) / step > _MOST_STEPS:
-        raise ValueError(f"That is more than {_MOST_STEPS:,} steps. Use a longer step.")
+    if (until - since) / step > _MAX_STEPS:
+        raise ValueError(f"That is more than {_MAX_STEPS:,} steps. Use a longer step.")
 
 
 def _make_row(key: RollupKey, each: RollupSum) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .store_access import StoreAccess
 
 FORMAT = "wieldy.sessions"
 VERSION = 1
-_MOST = 2**62
+_MAX_COUNT = 2**62
 
 
 class Session:
@@ -392,4 +392,4 @@ def _check_count(what: str, count: int | None) -> int | None:
         return None
     if not isinstance(count, int) or count < 0:
         raise ValueError(f"{what} must be a number of 0 or more, not {count!r}")
-    return min(count, _MOST)
+    return min(count, _MAX_COUNT)

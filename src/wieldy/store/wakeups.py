@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 _FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 1.0
+_MAX_PAUSE = 1.0
 
 
 class Repeated(Exception):
@@ -44,7 +44,7 @@ class Listener:
             async with asyncio.timeout(self.pause):
                 await self._news.wait()
         except TimeoutError:
-            self.pause = min(self.pause * 1.6, _LONGEST_PAUSE)
+            self.pause = min(self.pause * 1.6, _MAX_PAUSE)
         self._news.clear()
 
     def wake(self) -> None:

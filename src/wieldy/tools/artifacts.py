@@ -14,9 +14,9 @@ from wieldy.toolbox import Toolbox
 
 from .grep import grep_lines
 
-_MOST_CHARACTERS = 20_000
-_MOST_LISTED = 200
-_MOST_MATCHED = 2_000
+_MAX_CHARACTERS = 20_000
+_MAX_LISTED = 200
+_MAX_MATCHED = 2_000
 _Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -82,7 +82,7 @@ class _ArtifactTools:
         """
         found = await self._open(artifact, context)
         if unit == "characters":
-            return _cut_excerpt(found, start - 1, start - 1 + (count or _MOST_CHARACTERS))
+            return _cut_excerpt(found, start - 1, start - 1 + (count or _MAX_CHARACTERS))
         first, last = _line_range(found.content, start - 1, start - 1 + (count or 200))
         return _cut_excerpt(found, first, last)
 
@@ -106,7 +106,7 @@ class _ArtifactTools:
         found = await self._open(artifact, context)
         total = _count_lines(found.content)
         start, end = _line_range(found.content, max(0, total - lines), total)
-        return _cut_excerpt(found, max(start, end - _MOST_CHARACTERS), end)
+        return _cut_excerpt(found, max(start, end - _MAX_CHARACTERS), end)
 
     async def grep(
         self,
@@ -130,9 +130,9 @@ class _ArtifactTools:
         shown = await asyncio.to_thread(
             grep_lines, found.content, pattern, ignore_case, around, most
         )
-        if len(shown) > _MOST_CHARACTERS:
+        if len(shown) > _MAX_CHARACTERS:
             counts = shown[shown.rindex("[") :]
-            shown = f"{shown[:_MOST_CHARACTERS]}…\n[cut: ask for fewer matches]\n{counts}"
+            shown = f"{shown[:_MAX_CHARACTERS]}…\n[cut: ask for fewer matches]\n{counts}"
         return f"{shown}\n[{found.handle}]"
 
     async def list(self, context: Context) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class _ArtifactTools:
         heads = await self._box.artifacts.list(context.scope.session)
         shown = [
             {"handle": head.handle, "title": head.title, "content_type": head.content_type}
-            for head in heads[-_MOST_LISTED:]
+            for head in heads[-_MAX_LISTED:]
         ]
         return {"artifacts": shown, "total": len(heads)}
 
@@ -203,10 +203,10 @@ class _ArtifactTools:
 def _edit_receipt(made: ArtifactEdit) -> dict[str, Any]:
     receipt: dict[str, Any] = {"handle": made.handle, "kind": made.kind}
     if made.kind == "update_fuzzy" and made.matched is not None:
-        rest = len(made.matched) - _MOST_MATCHED
+        rest = len(made.matched) - _MAX_MATCHED
         cut = f"… ({rest:,} more characters)" if rest > 0 else ""
         receipt["similarity"] = round(made.similarity, 4)
-        receipt["matched"] = made.matched[:_MOST_MATCHED] + cut
+        receipt["matched"] = made.matched[:_MAX_MATCHED] + cut
     return receipt
 
 
@@ -214,7 +214,7 @@ def _cut_excerpt(artifact: KeptText, start: int, end: int) -> str:
     """A part of the text within the limit, followed by a line that says which part it is."""
     content = artifact.content
     start = min(start, len(content))
-    end = min(end, len(content), start + _MOST_CHARACTERS)
+    end = min(end, len(content), start + _MAX_CHARACTERS)
     shown = content[start:end]
     first = content.count("\n", 0, start) + 1
     last = content.count("\n", 0, max(start, end - 1)) + 1

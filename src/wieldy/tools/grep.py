@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-_LONGEST_PATTERN = 1000
-_LONGEST_SHOWN = 400
+_MAX_PATTERN = 1000
+_MAX_SHOWN = 400
 _PART = 50_000
 _OVERLAP = 2_000
 _SECONDS = 5.0
@@ -40,8 +40,8 @@ def grep_lines(text: str, pattern: str, ignore_case: bool, around: int, most: in
 
 
 def _compile_pattern(pattern: str, ignore_case: bool) -> _Matches:
-    if len(pattern) > _LONGEST_PATTERN:
-        raise ValueError(f"the pattern is longer than {_LONGEST_PATTERN} characters")
+    if len(pattern) > _MAX_PATTERN:
+        raise ValueError(f"the pattern is longer than {_MAX_PATTERN} characters")
     flagged = f"(?i){pattern}" if ignore_case else pattern
     schema = core_schema.str_schema(pattern=flagged, regex_engine="rust-regex")
     try:
@@ -65,7 +65,7 @@ def _find_end(line: str, matches: _Matches, until: float) -> int | None:
 
 
 def _first_end(part: str, matches: _Matches) -> int:
-    if len(part) <= _LONGEST_SHOWN:
+    if len(part) <= _MAX_SHOWN:
         return 0
     low, high = 0, len(part)
     while low < high:
@@ -92,11 +92,11 @@ def _show_lines(lines: list[str], places: dict[int, int], around: int) -> Iterat
 def _cut_line(line: str, end: int) -> str:
     """The line, or the part around the match if the line is long."""
     line = line.removesuffix("\r")
-    if len(line) <= _LONGEST_SHOWN:
+    if len(line) <= _MAX_SHOWN:
         return line
-    start = min(max(0, end - _LONGEST_SHOWN // 2), len(line) - _LONGEST_SHOWN)
-    before, after = "…" if start else "", "…" if start + _LONGEST_SHOWN < len(line) else ""
-    cut = line[start : start + _LONGEST_SHOWN]
+    start = min(max(0, end - _MAX_SHOWN // 2), len(line) - _MAX_SHOWN)
+    before, after = "…" if start else "", "…" if start + _MAX_SHOWN < len(line) else ""
+    cut = line[start : start + _MAX_SHOWN]
     return f"{before}{cut}{after} [from character {start + 1:,} of {len(line):,} of the line]"
 
 

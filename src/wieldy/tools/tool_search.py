@@ -27,9 +27,9 @@ from wieldy.toolbox import Toolbox
 from wieldy.view import View
 from wieldy.wire.cost import definition_tokens
 
-_LONGEST_LINE = 160
-_MOST_PARAMETERS = 12
-_MOST_GUESSES = 10
+_MAX_LINE = 160
+_MAX_PARAMETERS = 12
+_MAX_GUESSES = 10
 # How many tools are held against the rules at a time.
 _AT_ONCE = 100
 _Name = Annotated[str, Field(max_length=500)]
@@ -291,9 +291,9 @@ async def _look_up(view: View, names: Sequence[str]) -> tuple[list[Tool], dict[s
         return permitted, {}
     others = await view.permitted_tools(view.all_visible())
     visible = [provider_name(tool.name) for tool in others]
-    guessed = {name: find_near_names(name, visible) for name in unknown[:_MOST_GUESSES]}
+    guessed = {name: find_near_names(name, visible) for name in unknown[:_MAX_GUESSES]}
     return permitted, {
-        visible_line(name, _LONGEST_LINE): _tell_unknown(guessed.get(name, ())) for name in unknown
+        visible_line(name, _MAX_LINE): _tell_unknown(guessed.get(name, ())) for name in unknown
     }
 
 
@@ -302,7 +302,7 @@ def _tell_unknown(near: Sequence[str]) -> str:
 
 
 def _summarize_tool(tool: Tool) -> dict[str, Any]:
-    line = visible_line(first_line(tool.description), _LONGEST_LINE)
+    line = visible_line(first_line(tool.description), _MAX_LINE)
     facts = {"name": provider_name(tool.name), "description": line}
-    names = visible_parameters(tool)[:_MOST_PARAMETERS]
+    names = visible_parameters(tool)[:_MAX_PARAMETERS]
     return {**facts, "parameters": [visible_line(name, 60) for name in names]} if names else facts

@@ -7,7 +7,7 @@ from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 
 from .definitions import lowered_tools, tool_definitions
-from .schema.provider_limits import MOST_TOOLS
+from .schema.provider_limits import MAX_TOOLS
 from .schema.schema_change import SchemaChange
 
 __all__ = ["Report", "report"]
@@ -69,7 +69,7 @@ def report(tools: Iterable[Tool], provider: ProviderFormat, strict: bool = False
             "", "name", f"is {name}", "providers take 64 plain characters", False
         )
         found[tool.name] = (*((renamed,) if name != tool.name else ()), *lowered.changes)
-    most = MOST_TOOLS.get(provider)
+    most = MAX_TOOLS.get(provider)
     if most is None or len(listed) <= most:
         return Report(provider, strict, found)
     what, why = f"{len(listed)} tools are too many", f"{provider} takes {most} in one request"

@@ -26,7 +26,7 @@ __all__ = [
 
 Counter = Callable[[str], int]
 _CHARACTERS_PER_TOKEN = 4
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class Cost:
         """The heading, the largest tools, the groups if there are several, and the total."""
         largest = sorted(self.definitions, key=lambda each: -each.tokens)
         rows = [(f"tool ({self.provider})", "tokens", "share")]
-        rows += [self._table_row(visible_line(e.name, 80), e.tokens) for e in largest[:_MOST_ROWS]]
-        rest = largest[_MOST_ROWS:]
+        rows += [self._table_row(visible_line(e.name, 80), e.tokens) for e in largest[:_MAX_ROWS]]
+        rest = largest[_MAX_ROWS:]
         if rest:
             rows.append(self._table_row(f"{len(rest):,} more", sum(each.tokens for each in rest)))
         if len(self.groups) > 1:

@@ -29,7 +29,7 @@ _IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "hei
 # The fields of a call that is streamed in pieces. The call is sent back without them.
 _IN_PIECES = {"partial_args", "partialArgs", "will_continue", "willContinue"}
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]|\[['\"]([^'\"]*)['\"]\]")
-_MOST_ITEMS = 10_000
+_MAX_ITEMS = 10_000
 
 
 class _PartialArguments:
@@ -73,7 +73,7 @@ def _put_value(whole: dict[str, Any], steps: list[str | int], value: Any) -> Non
     for step, following in zip(steps, [*steps[1:], None], strict=False):
         last = following is None
         fresh: Any = value if last else ([] if isinstance(following, int) else {})
-        if isinstance(here, list) and isinstance(step, int) and step < _MOST_ITEMS:
+        if isinstance(here, list) and isinstance(step, int) and step < _MAX_ITEMS:
             here.extend([None] * (step + 1 - len(here)))
             if last or here[step] is None:
                 here[step] = fresh

@@ -18,11 +18,11 @@ _SCALARS = {
     "boolean": "bool",
     "null": "None",
 }
-_MOST_CHOICES = 20
-_MOST_MEMBERS = 8
-_DEEPEST = 4
-_LONGEST_DEFAULT = 60
-_LONGEST_LINE = 200
+_MAX_CHOICES = 20
+_MAX_MEMBERS = 8
+_MAX_DEPTH = 4
+_MAX_DEFAULT = 60
+_MAX_LINE = 200
 # Results are described less deeply than arguments, which a program has to get right.
 _RESULT_DEPTH = 1
 _INDENT = "    "
@@ -64,7 +64,7 @@ def tool_outline(tool: Tool, name: str) -> str:
     shown = [
         given if own in needed else f"{given}=…" for own, given in parameter_names(tool).items()
     ]
-    first = tool.stated_description.strip()[:_LONGEST_LINE].splitlines()[:1]
+    first = tool.stated_description.strip()[:_MAX_LINE].splitlines()[:1]
     return _drop_forbidden(f"{name}({', '.join(shown)}): {''.join(first)}")
 
 
@@ -172,10 +172,10 @@ class _Types:
     def write(self, schema: Any, name: str, depth: int) -> str:
         """The type of a part; `name` is for a class, if it needs one."""
         schema = resolve_reference(schema, self._root)
-        if depth > _DEEPEST or not schema:
+        if depth > _MAX_DEPTH or not schema:
             return "Any"
         choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
-        if isinstance(choices, list) and 0 < len(choices) <= _MOST_CHOICES and _are_plain(choices):
+        if isinstance(choices, list) and 0 < len(choices) <= _MAX_CHOICES and _are_plain(choices):
             return f"Literal[{', '.join(map(repr, choices))}]"
         members = schema.get("anyOf", schema.get("oneOf"))
         if isinstance(members, list) and members:
@@ -193,13 +193,13 @@ class _Types:
         if kind != "object":
             return _SCALARS.get(kind, "Any") if isinstance(kind, str) else "Any"
         members = schema.get("properties")
-        if isinstance(members, Mapping) and members and depth < _DEEPEST:
+        if isinstance(members, Mapping) and members and depth < _MAX_DEPTH:
             return self._stub.add_class(schema, self, name, depth)
         return f"dict[str, {self.write(schema.get('additionalProperties'), name, depth + 1)}]"
 
     def _join_kinds(self, kinds: list[str]) -> str:
         distinct = list(dict.fromkeys(kinds))
-        return "Any" if "Any" in distinct or len(distinct) > _MOST_MEMBERS else " | ".join(distinct)
+        return "Any" if "Any" in distinct or len(distinct) > _MAX_MEMBERS else " | ".join(distinct)
 
 
 def _write_class(title: str, members: Mapping[str, str]) -> str:
@@ -219,7 +219,7 @@ def _write_default(schema: Any) -> str:
     if not isinstance(schema, Mapping) or "default" not in schema:
         return "..."
     written = repr(schema["default"])
-    return written if len(written) <= _LONGEST_DEFAULT else "..."
+    return written if len(written) <= _MAX_DEFAULT else "..."
 
 
 def _are_plain(choices: list[Any]) -> bool:

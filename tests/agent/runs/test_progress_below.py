@@ -13,7 +13,7 @@ from tests.forking.forked_program import ForkedProgram
 from tests.store.child import eventually
 from wieldy import AlreadyDecided, Call, Outcome, Status, Toolbox
 from wieldy.agent import Agent, RunEnded, RunInterrupted, RunKeeper, ServedAgent
-from wieldy.store.left_runs import MOST_TRIES
+from wieldy.store.left_runs import MAX_TRIES
 from wieldy.testing import ScriptedModel
 
 TEAM = str(Path(__file__).with_name("dying_team.py"))
@@ -56,7 +56,7 @@ async def test_ten_deaths_one_round_apart_end_no_run(url: str, tmp_path: Path, h
 async def test_deaths_in_one_place_are_still_counted(
     url: str, tmp_path: Path, execute: Execute
 ) -> None:
-    for _ in range(MOST_TRIES + 1):
+    for _ in range(MAX_TRIES + 1):
         execute("UPDATE wieldy_runs SET changed_at = 0")
         assert live(url, tmp_path, "keeper", 2) == -signal.SIGKILL
 
@@ -110,7 +110,7 @@ async def test_a_run_that_is_given_up_ends_what_waits_below_it(url: str, execute
     house = House(url)
     async with house.box as box:
         run_id, call_id = await house.wait_for_payment()
-        died = f"state = 'crashed', tries = {MOST_TRIES}, tried_step = steps"
+        died = f"state = 'crashed', tries = {MAX_TRIES}, tried_step = steps"
         execute(f"UPDATE wieldy_runs SET {died} WHERE id = '{run_id}'")
         waiting = asyncio.create_task(box.wait(call_id, timeout=60))
 

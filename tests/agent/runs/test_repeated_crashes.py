@@ -12,7 +12,7 @@ from tests.mcp.waiting import until
 from wieldy import Status
 from wieldy.agent import RunKeeper, ServedAgent
 from wieldy.core.run_errors import RunCancelled
-from wieldy.store.left_runs import MOST_TRIES
+from wieldy.store.left_runs import MAX_TRIES
 from wieldy.store.runs import Runs, StoredRun
 from wieldy.testing import Answer
 
@@ -40,7 +40,7 @@ async def crash(runs: Runs, run_id: str, execute: Execute, times: int) -> Stored
     return found
 
 
-@pytest.mark.parametrize("times", [MOST_TRIES - 1, MOST_TRIES])
+@pytest.mark.parametrize("times", [MAX_TRIES - 1, MAX_TRIES])
 async def test_a_run_that_ends_its_process_again_and_again_is_given_up(
     make_shop: MakeShop,
     url: str,
@@ -56,7 +56,7 @@ async def test_a_run_that_ends_its_process_again_and_again_is_given_up(
 
     with caplog.at_level(logging.ERROR, "wieldy.agent"):
         async with RunKeeper(shop.agent).keeping():
-            state = "failed" if times == MOST_TRIES else "done"
+            state = "failed" if times == MAX_TRIES else "done"
             run = await ended(shop, run_id, state)
             # The log comes after the row.
             await until(lambda: state == "done" or "is given up" in caplog.text)
@@ -119,7 +119,7 @@ async def test_a_server_that_starts_does_not_run_an_agent_that_ended_it_again_an
     execute("DELETE FROM wieldy_owners")
     execute("UPDATE wieldy_calls SET state = 'unknown' WHERE tool = 'shop'")
     execute(DIED)
-    await crash(box.store.runs, run.id, execute, MOST_TRIES)
+    await crash(box.store.runs, run.id, execute, MAX_TRIES)
     shop = make_shop("Done.", store=url)
     restarted = ServedAgent(shop.agent).box
 

@@ -136,7 +136,7 @@ async def test_whoever_waits_gets_an_outcome_that_is_forgotten_at_once(
 
 
 async def test_kept_results_are_bounded_by_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_BYTES", 3 * MEGABYTE)
+    monkeypatch.setattr(cache, "_MAX_BYTES", 3 * MEGABYTE)
     box = Toolbox()
     ran: list[str] = []
 

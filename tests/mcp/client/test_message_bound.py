@@ -21,7 +21,7 @@ from wieldy.mcp import Patience
 from wieldy.mcp.client.message_bound import BoundedEvents, BoundedMessage, MessageTooLong
 from wieldy.mcp.client.patience import MAX_MESSAGE
 
-MOST = 2_000_000
+MAX_COUNT = 2_000_000
 TRANSPORTS = ["stdio", "json", "gzip", "events", "sse"]
 
 
@@ -39,7 +39,7 @@ def sized(transport: str) -> Iterator[Any]:
 @pytest.fixture(params=TRANSPORTS)
 async def bounded(request: pytest.FixtureRequest, box: Toolbox) -> AsyncIterator[Toolbox]:
     with sized(request.param) as source:
-        patience = Patience(max_message=MOST)
+        patience = Patience(max_message=MAX_COUNT)
         await box.add_mcp(source, "sized", patience=patience, limits=Limits(timeout=60))
         yield box
         await box.remove_mcp("sized")
@@ -50,16 +50,16 @@ async def bounded(request: pytest.FixtureRequest, box: Toolbox) -> AsyncIterator
 async def test_a_message_over_its_bound_is_an_error_and_the_next_call_works(
     bounded: Toolbox, lines: int, form: str
 ) -> None:
-    for size in (MOST, MOST + 1, MOST - 1, MOST * 3):
+    for size in (MAX_COUNT, MAX_COUNT + 1, MAX_COUNT - 1, MAX_COUNT * 3):
         asked = {"size": size, "lines": lines, "form": form}
         outcome = await bounded.call("give", asked)
 
-        if size > MOST:
+        if size > MAX_COUNT:
             assert outcome.status is Status.ERROR
             assert "its answer has more than 2,000,000 bytes" in outcome.text
         else:
             assert outcome.status is Status.OK, outcome.text
-            assert len(outcome.text) > MOST - 100 - 40 * lines
+            assert len(outcome.text) > MAX_COUNT - 100 - 40 * lines
     assert bounded.mcp["sized"].error is None
 
 
@@ -92,11 +92,11 @@ def memory_below(most: int) -> Iterator[None]:
 @pytest.mark.parametrize("form", ["head", "tail"])
 async def test_memory_does_not_grow_with_a_message(box: Toolbox, form: str) -> None:
     with sized("stdio") as source:
-        patience = Patience(max_message=MOST)
+        patience = Patience(max_message=MAX_COUNT)
         await box.add_mcp(source, "sized", patience=patience, limits=Limits(timeout=60))
 
-        with memory_below(4 * MOST):
-            long = await box.call("give", {"size": MOST * 15, "form": form})
+        with memory_below(4 * MAX_COUNT):
+            long = await box.call("give", {"size": MAX_COUNT * 15, "form": form})
 
         assert "more than 2,000,000 bytes" in long.text
         await box.remove_mcp("sized")
@@ -104,7 +104,7 @@ async def test_memory_does_not_grow_with_a_message(box: Toolbox, form: str) -> N
 
 @pytest.mark.parametrize("line", [b"data: " + b"x" * 50_000, b"data: x\n" * 600])
 def test_memory_does_not_grow_with_an_event(line: bytes) -> None:
-    most = MOST // 10
+    most = MAX_COUNT // 10
     events = BoundedEvents(most, lambda: 7)
 
     with memory_below(4 * most):

@@ -16,7 +16,7 @@ from tests.server.api.api_client import People, api_of, make_box
 from wieldy import Toolbox
 from wieldy.server import run
 from wieldy.server.api.event_hub import CallEvent, EventHub, EventReader, read_place
-from wieldy.server.api.event_stream import MOST_OF_ONE
+from wieldy.server.api.event_stream import MAX_OF_ONE
 
 
 class Event(NamedTuple):
@@ -188,7 +188,7 @@ async def test_streams_are_bounded_for_each_caller(tmp_path: Path) -> None:
         async with AsyncExitStack() as opened:
             # A stream that is dropped closes its connection, so that all are kept.
             streams = [
-                await opened.enter_async_context(listen(url, "cal")) for _ in range(MOST_OF_ONE)
+                await opened.enter_async_context(listen(url, "cal")) for _ in range(MAX_OF_ONE)
             ]
             for stream in streams:
                 await stream.next()

@@ -22,7 +22,7 @@ from wieldy.core.choices import Role
 from wieldy.mcp.serving import held_answers
 from wieldy.mcp.serving.callers import Identity
 from wieldy.server import app, run
-from wieldy.server.api.event_stream import KEPT_STREAMS, MOST_OF_ONE, MOST_STREAMS
+from wieldy.server.api.event_stream import KEPT_STREAMS, MAX_OF_ONE, MAX_STREAMS
 
 OLD = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 HELLO = {
@@ -262,12 +262,12 @@ async def test_a_stream_of_a_browser_ends_with_its_session(
 async def test_callers_leave_streams_for_those_who_approve(tmp_path: Path) -> None:
     desk, box = Desk(), make_box(tmp_path)
     ann = desk.add("ann", "approve")
-    most = MOST_STREAMS - KEPT_STREAMS
-    callers = [desk.add(f"cal{number}", "call") for number in range(most // MOST_OF_ONE + 2)]
+    most = MAX_STREAMS - KEPT_STREAMS
+    callers = [desk.add(f"cal{number}", "call") for number in range(most // MAX_OF_ONE + 2)]
     async with http(app(box, identifiers=[desk])) as client:
         open_streams = [
-            asyncio.create_task(client.get("/api/events", headers=callers[number // MOST_OF_ONE]))
-            for number in range(most + MOST_OF_ONE)
+            asyncio.create_task(client.get("/api/events", headers=callers[number // MAX_OF_ONE]))
+            for number in range(most + MAX_OF_ONE)
         ]
         waiting = {*open_streams}
         while len(waiting) > most:

@@ -14,7 +14,7 @@ from tests.server.test_app import LISTING, MODERN, http
 from wieldy import Toolbox
 from wieldy.core.choices import Role
 from wieldy.mcp.serving.callers import Identity, KeptTokens
-from wieldy.mcp.serving.wrong_tokens import MOST_WRONG
+from wieldy.mcp.serving.wrong_tokens import MAX_WRONG
 from wieldy.server import app
 from wieldy.server.config.gateway_file import CallerTable
 from wieldy.server.named_callers import NamedCallers
@@ -379,8 +379,8 @@ async def test_where_no_token_is_needed_a_session_that_has_ended_is_nobody(tmp_p
 async def test_guessed_links_are_limited_like_tokens(tmp_path: Path) -> None:
     async with office(tmp_path) as there:
         good = await there.make_link("ann", "approve")
-        tried = [(await there.sign_in(f"guess-{n}")).status_code for n in range(MOST_WRONG + 2)]
-        assert (tried.count(403), tried[-2:]) == (MOST_WRONG, [429, 429])
+        tried = [(await there.sign_in(f"guess-{n}")).status_code for n in range(MAX_WRONG + 2)]
+        assert (tried.count(403), tried[-2:]) == (MAX_WRONG, [429, 429])
         refused = await there.sign_in(good)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_tries")
 

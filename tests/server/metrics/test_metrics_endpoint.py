@@ -21,7 +21,7 @@ from tests.server.test_app import ALICE, TOKENS, http, make_box
 from wieldy import Call, Context, Scope, Status, Toolbox
 from wieldy.mcp.serving.callers import Identity
 from wieldy.server import app, run
-from wieldy.server.metrics.instruments import MOST_CALLERS, MOST_TOOLS
+from wieldy.server.metrics.instruments import MAX_CALLERS, MAX_TOOLS
 from wieldy.server.metrics.metrics_endpoint import MetricsAccess
 
 Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -96,9 +96,9 @@ async def test_names_are_bounded_and_hostile_names_are_only_text() -> None:
     hostile = '"} 1\nwieldy_calls_total{tool="forged" \\'
     box.add(lambda: None, name=hostile)
     async with scraping(box) as client:
-        for number in range(MOST_TOOLS + 50):
+        for number in range(MAX_TOOLS + 50):
             await box.call(f"made_up_{number}")
-        for number in range(MOST_CALLERS + 50):
+        for number in range(MAX_CALLERS + 50):
             await box.call(Call("greet", {}, Scope(caller=f"caller {number}")))
         await box.call(Call(hostile, {}, Scope(caller="caller 1")))
         await box.call(Call("greet", {}, Scope(caller="\ud800")))
@@ -107,9 +107,9 @@ async def test_names_are_bounded_and_hostile_names_are_only_text() -> None:
 
     named = [dict(labels) for name, labels in found if name == "wieldy_calls_total"]
     assert {each["tool"] for each in named} == {"greet", "other", hostile}
-    assert len({each["caller"] for each in named}) == MOST_CALLERS + 2, "with nobody, and others"
+    assert len({each["caller"] for each in named}) == MAX_CALLERS + 2, "with nobody, and others"
     unknown = one(found, "wieldy_calls_total", tool="other", status="error", caller="")
-    assert unknown == MOST_TOOLS + 50
+    assert unknown == MAX_TOOLS + 50
     assert one(found, "wieldy_calls_total", tool="greet", status="ok", caller="other") == 51
 
 

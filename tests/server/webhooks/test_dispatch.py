@@ -13,7 +13,7 @@ from tests.server.webhooks.receiver import Answer, Message, Receiver, is_signed,
 from tests.store.child import eventually
 from wieldy import NotKept, Secret, Toolbox
 from wieldy.lock.lockfile import Lock
-from wieldy.server.webhooks.dispatch import MOST_AT_ONCE, Webhooks
+from wieldy.server.webhooks.dispatch import MAX_AT_ONCE, Webhooks
 from wieldy.server.webhooks.posting import Postman
 from wieldy.server.webhooks.webhook import Webhook
 from wieldy.store.outbox.outbox import Delivery
@@ -296,7 +296,7 @@ async def test_a_slow_receiver_holds_up_nobody_else(tmp_path: Path) -> None:
         for _ in range(20):
             await box.call("fail")
         await quick.wait_for(20)
-        assert len(slow.received) <= MOST_AT_ONCE
+        assert len(slow.received) <= MAX_AT_ONCE
         await webhooks.use([])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wieldy import Secret, Toolbox
-from wieldy.server.webhooks.messages import LARGEST_BODY, make_message
+from wieldy.server.webhooks.messages import MAX_BODY, make_message
 from wieldy.store.outbox.outbox import OutboxEvent
 from wieldy.store.outbox.subscriptions import Subscription
 
@@ -38,7 +38,7 @@ async def told_of(box: Toolbox, tool: str, **arguments: Any) -> Any:
     await box.call(tool, arguments)
     await box.store.outbox.make_deliveries(make_message)
     (made, *_) = await box.store.outbox.list()
-    assert len(made.body.encode()) <= LARGEST_BODY
+    assert len(made.body.encode()) <= MAX_BODY
     return json.loads(made.body)
 
 
@@ -90,7 +90,7 @@ def test_any_text_gives_a_small_message(tool: str, facts: dict[str, str]) -> Non
     event = OutboxEvent(Row(tool=tool, facts=json.dumps(facts)), None)
     body = make_message(event)
     assert json.loads(body)["timestamp"] == "1970-01-01T00:00:01.500000Z"
-    assert len(body.encode()) <= LARGEST_BODY
+    assert len(body.encode()) <= MAX_BODY
 
 
 def test_a_row_that_can_t_be_shown_is_told_by_its_id() -> None:

@@ -11,7 +11,7 @@ from .data_formatter import DataFormatter
 
 _HEAD = "Answer with JSON and nothing else, in exactly this structure:"
 _SCHEMA_HEAD = "Answer with JSON and nothing else that fits this JSON Schema:"
-_DEEPEST = 12
+_MAX_DEPTH = 12
 
 
 def describe_output(shape: Any) -> str:
@@ -62,7 +62,7 @@ def type_name(kind: Any) -> str:
 def expand_type(kind: Any, seen: tuple[Any, ...] = ()) -> Any:
     """The structure of a type that has one: a model's fields, or the items of a list of models."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        if kind in seen or len(seen) >= _DEEPEST:
+        if kind in seen or len(seen) >= _MAX_DEPTH:
             return kind.__name__
         return {
             field.alias or name: _field_pair(field, (*seen, kind))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A step that is being written.
 Settling = Coroutine[Any, Any, None]
 _STATES = {Step.INTERRUPTED: "interrupted", Step.DONE: "done"}
-_MOST_WAITING = 100_000
+_MAX_WAITING = 100_000
 
 
 class Journal(Protocol):
@@ -144,7 +144,7 @@ class _Waiting:
         with self._lock:
             self._marks[state["run_id"]] = mark
             self._marks.move_to_end(state["run_id"])
-            if len(self._marks) > _MOST_WAITING:
+            if len(self._marks) > _MAX_WAITING:
                 self._marks.popitem(last=False)
         return {**sealed, "digest": self._state_digest(sealed)}
 

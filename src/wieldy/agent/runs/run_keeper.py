@@ -24,7 +24,7 @@ FindDeps = Callable[["StoredRun"], Any]
 _log = logging.getLogger("wieldy.agent")
 _PAUSE = 1.0
 _SWEEP_EVERY = 5.0
-_LONGEST_BACKOFF = 60.0
+_MAX_BACKOFF = 60.0
 _GRACE = 10.0
 # How much longer a keeper rests than its last look took.
 _REST = 10
@@ -175,7 +175,7 @@ class RunKeeper:
 
     def _put_off(self, run_id: str) -> None:
         """Try a run less and less often that did not come to its end."""
-        pause = min(self._later.get(run_id, (0.0, _PAUSE / 2))[1] * 2, _LONGEST_BACKOFF)
+        pause = min(self._later.get(run_id, (0.0, _PAUSE / 2))[1] * 2, _MAX_BACKOFF)
         self._later[run_id] = (time.monotonic() + pause, pause)
 
     async def _find_deps(self, run: "LeftRun") -> Any:

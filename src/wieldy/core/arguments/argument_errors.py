@@ -17,10 +17,10 @@ from wieldy.core.short_text import cut_text
 
 _SHOWN = 5
 _LOOKED_AT = 100
-_LONGEST = 500
-_DEEPEST = 60
-_MOST_MEMBERS = 8
-_MOST_DESCRIBED = 30
+_MAX_LENGTH = 500
+_MAX_DEPTH = 60
+_MAX_MEMBERS = 8
+_MAX_DESCRIBED = 30
 _UNEXPLAINED = "arguments: they don't fit the schema, in a way that is too deep to tell"
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 _TAG = re.compile(
@@ -122,13 +122,13 @@ def describe_schema(
 ) -> str:
     """A part of a schema in a few words."""
     part = resolve_reference(part, schema)
-    left = [_MOST_DESCRIBED] if left is None else left
+    left = [_MAX_DESCRIBED] if left is None else left
     left[0] -= 1
     if depth > 3 or left[0] < 0:
         return "something else"
     for key in ("anyOf", "oneOf"):
         if key in part:
-            listed = part[key][:_MOST_MEMBERS]
+            listed = part[key][:_MAX_MEMBERS]
             members = dict.fromkeys(
                 describe_schema(each, schema, depth + 1, left) for each in listed
             )
@@ -187,7 +187,7 @@ def _step_into(
     seen, depth = above or (set(), 0)
     seen.add(id(schema))
     for key in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(key, ()) if depth < _DEEPEST else ():
+        for part in schema.get(key, ()) if depth < _MAX_DEPTH else ():
             member = resolve_reference(part, root)
             # Several choices may lead to the same part, and a part may lead back to itself.
             found = id(member) not in seen and _step_into(member, step, root, (seen, depth + 1))
@@ -256,7 +256,7 @@ def _pydantic_kinds() -> frozenset[str]:
 def _limit_problems(problems: Mapping[str, str], unseen: int) -> list[str]:
     """The first few problems and how many more there are."""
     lines = (f"{path or 'arguments'}: {text}" for path, text in problems.items())
-    listed = [cut_text(line, _LONGEST) for line in islice(lines, _SHOWN)]
+    listed = [cut_text(line, _MAX_LENGTH) for line in islice(lines, _SHOWN)]
     rest = len(problems) - _SHOWN + max(0, unseen)
     return listed if rest <= 0 else [*listed, f"and {rest} more"]
 

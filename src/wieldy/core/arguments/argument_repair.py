@@ -20,16 +20,16 @@ from .loose_json import parse_loose_json
 
 Receipt = dict[str, Any]
 Path = tuple[Any, ...]
-_LONGEST_NAME = 100
-_MOST_UNKNOWN = 50
-_MOST_HOPELESS = 1000
+_MAX_NAME = 100
+_MAX_UNKNOWN = 50
+_MAX_HOPELESS = 1000
 # A repair blocks the event loop, so this much work takes a fraction of a second.
-_MOST_STEPS = 50_000
+_MAX_STEPS = 50_000
 # A level of a value takes two steps where the schema has a union for it.
-_DEEPEST = 150
+_MAX_DEPTH = 150
 _UNCHANGED: Any = object()
-_LONGEST_SCALAR = 400
-_MOST_EXACT = 2**53
+_MAX_SCALAR = 400
+_MAX_EXACT = 2**53
 
 
 class _GiveUp(Exception):
@@ -54,13 +54,13 @@ class _Repair:
         self.receipts: list[Receipt] = []
         self.hopeless = 0
         self.steps = 0
-        self.level = LevelCount(_DEEPEST)
+        self.level = LevelCount(_MAX_DEPTH)
         self.secret: dict[int, bool] = {}
 
     def spend(self, steps: int) -> None:
         """Count work, and give up when the limit is reached."""
         self.steps += steps
-        if self.steps > _MOST_STEPS:
+        if self.steps > _MAX_STEPS:
             raise _GiveUp
 
     def is_secret(self, schema: Mapping[str, Any]) -> bool:
@@ -86,7 +86,7 @@ class _Repair:
                 if fixed is not _UNCHANGED:
                     return fixed
             self.hopeless += bool(_declared_types(schema))
-            if self.hopeless > _MOST_HOPELESS:
+            if self.hopeless > _MAX_HOPELESS:
                 raise _GiveUp
             return value
 
@@ -174,7 +174,7 @@ class _Repair:
         wanted = properties if closed else schema.get("required", ())
         free = [name for name in wanted if name not in value]
         unknown = [name for name in value if name not in properties and isinstance(name, str)]
-        if not free or len(unknown) > _MOST_UNKNOWN:
+        if not free or len(unknown) > _MAX_UNKNOWN:
             return {}
         self.spend(len(unknown) * len(free) // 20)
         meant = {name: _find_meant(name, free) for name in unknown}
@@ -275,12 +275,12 @@ def _origin_name(value: Any) -> str:
 
 def _find_meant(name: str, free: Sequence[str]) -> str | None:
     """The one unused name that this name must mean, or None."""
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _MAX_NAME:
         return None
     same = [candidate for candidate in free if plain_name(candidate) == plain_name(name)]
     if len(same) == 1:
         return same[0]
-    short = [candidate for candidate in free if len(candidate) <= _LONGEST_NAME]
+    short = [candidate for candidate in free if len(candidate) <= _MAX_NAME]
     close = close_names(name.casefold(), short, 2, 0.8)
     return close[0] if len(close) == 1 else None
 
@@ -288,7 +288,7 @@ def _find_meant(name: str, free: Sequence[str]) -> str | None:
 def _convert_value(value: Any, kind: str) -> Any:
     """The value as this JSON type if that loses nothing, else `_UNCHANGED`."""
     conversion = _CONVERSIONS.get(kind)
-    if conversion is None or (isinstance(value, str) and len(value) > _LONGEST_SCALAR):
+    if conversion is None or (isinstance(value, str) and len(value) > _MAX_SCALAR):
         return _UNCHANGED
     return conversion(value)
 
@@ -300,7 +300,7 @@ def _to_integer(value: Any) -> Any:
         return int(value)
     number = value if isinstance(value, float) else _to_number(value)
     if isinstance(number, float):
-        exact = number.is_integer() and abs(number) <= _MOST_EXACT
+        exact = number.is_integer() and abs(number) <= _MAX_EXACT
         return int(number) if exact else _UNCHANGED
     return number
 

@@ -31,7 +31,7 @@ Accept = Callable[[Run], dict[str, Any]]
 
 # How many attempts of a validator take a few hundredths of a second: few if the value is wrong,
 # because each attempt then keeps an error, and many if it is right.
-_FEW_WAYS, _MOST_WAYS = 5_000, 500_000
+_FEW_WAYS, _MAX_WAYS = 5_000, 500_000
 # Types of arguments that contain no other values.
 _FLAT = (str, int, float, bool, type(None))
 # Types of arguments whose levels are those of the types in them.
@@ -270,10 +270,10 @@ def _bound_validator(validate: Validate, schema: Mapping[str, Any]) -> Validate:
     check = SchemaCheck(schema)
 
     def bounded(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        ways = count_ways(check.graph, arguments, _MOST_WAYS)
+        ways = count_ways(check.graph, arguments, _MAX_WAYS)
         if ways > _FEW_WAYS and not _fits_schema(check, arguments):
             raise _Refused(partial(problems, arguments))
-        if ways > _MOST_WAYS:
+        if ways > _MAX_WAYS:
             raise _Refused(lambda sent, outer: [f"arguments: {TooComplex()}"])
         return validate(arguments)
 

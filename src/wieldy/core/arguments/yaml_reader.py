@@ -12,7 +12,7 @@ import yaml
 
 from wieldy.core.bounded_json import MAX_DEPTH, NestedTooDeep
 
-_MOST_REPEATED = 1_000_000
+_MAX_REPEATED = 1_000_000
 _TAGS = ("str", "int", "float", "bool", "null", "map", "seq", "merge", "timestamp")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?[0-9]{1,400}\Z")
@@ -110,7 +110,7 @@ class _Reader:
             raise ValueError(f"the alias *{event.anchor} refers to itself or to nothing")
         value, size = self.anchors[event.anchor]
         self.repeated += size
-        if self.repeated > _MOST_REPEATED:
+        if self.repeated > _MAX_REPEATED:
             raise ValueError("its aliases repeat too much")
         frame = self.frames[-1]
         if isinstance(frame.value, dict) and frame.key is None:

@@ -41,7 +41,7 @@ _ALIKE = (
     "authentication auth login",
     "person people user member",
 )
-_LONGEST = 20_000
+_MAX_LENGTH = 20_000
 
 
 def split_words(text: str) -> list[str]:
@@ -49,7 +49,7 @@ def split_words(text: str) -> list[str]:
 
     Only the beginning of a very long text is read.
     """
-    words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text[:_LONGEST])))
+    words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text[:_MAX_LENGTH])))
     return [_stem_word(word) for word in words if word not in _SMALL]
 
 

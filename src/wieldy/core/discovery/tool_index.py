@@ -24,7 +24,7 @@ _SIMILAR = 0.4
 # A word that is in more tools than this, and in a fifth of all tools, distinguishes few of them.
 _COMMON = 500
 # A question has a few words; the rest of a long text is not looked at.
-_MOST_WORDS = 64
+_MAX_WORDS = 64
 
 
 class Index:
@@ -75,7 +75,7 @@ class Index:
         """The tools of each word of a query and of words like it, and how much that counts."""
         from .search_words import similar_words, split_words  # noqa: PLC0415
 
-        words = dict.fromkeys(split_words(query)[:_MOST_WORDS], 1.0)
+        words = dict.fromkeys(split_words(query)[:_MAX_WORDS], 1.0)
         for word in list(words):
             for other in similar_words(word):
                 words.setdefault(other, _SIMILAR)

@@ -15,7 +15,7 @@ _BYTES_PER_CHARACTER = 50
 _MAX_BLOCKS = 1_000
 # A tool's own limit does not count the marker of its cut.
 _MARKER_ROOM = 500
-_LONGEST_KIND = 100
+_MAX_KIND = 100
 NOT_KEPT = "the rest was not kept"
 
 
@@ -207,7 +207,7 @@ def _count_bytes(data: str) -> int:
 def _long_name(mime_type: str | None) -> int:
     """What a media type counts: nothing, unless a server hides a text in it."""
     length = len(str(mime_type))
-    return length if length > _LONGEST_KIND else 0
+    return length if length > _MAX_KIND else 0
 
 
 def _fit_block(block: Block, left: int, media: int) -> tuple[Block | None, int, int]:

@@ -7,7 +7,7 @@ from itertools import islice
 # This many starts are kept one by one. Of more, those in the same part of the window are counted
 # together, so that each caller takes little memory.
 _EXACT = 16
-_MOST_KEYS = 10_000
+_MAX_KEYS = 10_000
 
 
 class _Starts:
@@ -126,7 +126,7 @@ class CallCounter:
         """Forget those who were not here for long: always a few that are over, one if need be."""
         for key in list(islice(self._buckets, 2)):
             self._drop_unused(key, self._buckets[key], now)
-        if len(self._buckets) >= _MOST_KEYS:
+        if len(self._buckets) >= _MAX_KEYS:
             idle = (key for key, bucket in self._buckets.items() if not bucket.running)
             self._buckets.pop(next(idle, None), None)
 

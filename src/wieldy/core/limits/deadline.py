@@ -14,7 +14,7 @@ from wieldy.core.task import Cancellation
 
 # The seconds in which a cancelled coroutine may still end before its caller goes on without it:
 # as long as its timeout was, between these two.
-_SHORTEST_GRACE, _LONGEST_GRACE = 0.25, 1.0
+_SHORTEST_GRACE, _MAX_GRACE = 0.25, 1.0
 # The timer gets an empty context: its own would keep the call and its arguments alive.
 _NO_CONTEXT = Context()
 
@@ -28,7 +28,7 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
     ends. Without `leave` the attempt ends by itself, however long that takes.
     """
     clocks: dict[asyncio.AbstractEventLoop, _Clock] = {}
-    grace = min(_LONGEST_GRACE, max(_SHORTEST_GRACE, seconds)) if leave else None
+    grace = min(_MAX_GRACE, max(_SHORTEST_GRACE, seconds)) if leave else None
     # The loop itself does not keep its tasks alive.
     left_behind: set[asyncio.Task[None]] = set()
 

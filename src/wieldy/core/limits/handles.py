@@ -4,7 +4,7 @@ from urllib.parse import quote, unquote
 
 _SCHEME = "artifact://"
 # No version number is longer.
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 
 
 def format_handle(id: str, version: int) -> str:
@@ -23,7 +23,7 @@ def parse_handle(reference: str) -> tuple[str, int | None]:
         return reference, None
     address = reference.removeprefix(_SCHEME)
     id, at, digits = address.rpartition("@")
-    if not (at and digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
+    if not (at and digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS):
         id, digits = address, ""
     try:
         return unquote(id, errors="surrogatepass"), int(digits) if digits else None

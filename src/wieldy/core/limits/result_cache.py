@@ -14,8 +14,8 @@ from wieldy.core.run import Handler, Middleware, Run
 
 from .held_size import held_bytes
 
-_MOST_ENTRIES = 256
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_ENTRIES = 256
+_MAX_BYTES = 64 * 1024 * 1024
 _OBJECT = '{"!":'
 
 
@@ -51,7 +51,7 @@ def keep_results(seconds: float) -> Middleware:
             kept[key] = _Kept(time.monotonic() + seconds, value, size, outside)
             kept.move_to_end(key)
             held = sum(entry.size for entry in kept.values())
-            while len(kept) > _MOST_ENTRIES or held > _MOST_BYTES:
+            while len(kept) > _MAX_ENTRIES or held > _MAX_BYTES:
                 _, oldest = kept.popitem(last=False)
                 held -= oldest.size
 
@@ -64,11 +64,11 @@ def keep_results(seconds: float) -> Middleware:
             return _reuse_result(run, entry)
         outcome = await proceed(run)
         if outcome.status is Status.OK and not run.blocks and not run.streamed:
-            size = held_bytes(outcome.value, _MOST_BYTES)
+            size = held_bytes(outcome.value, _MAX_BYTES)
             # The value is other people's code; if it can't be copied, it is not kept.
             with suppress(Exception):
                 check_depth(outcome.value)
-                if size <= _MOST_BYTES:
+                if size <= _MAX_BYTES:
                     keep(key, copy.deepcopy(outcome.value), size, run.outside is not None)
         return outcome
 

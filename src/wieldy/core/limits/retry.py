@@ -9,7 +9,7 @@ from wieldy.core.errors import CallTimeout, ServiceError, ToolFailed
 from wieldy.core.run import Handler, Middleware, Run, Veto
 
 _FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 10.0
+_MAX_PAUSE = 10.0
 
 
 def retry_failures(retries: int, forbids: Veto) -> Middleware:
@@ -35,7 +35,7 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
             # The cost of a failed attempt counts too.
             if trial.noted("cost"):
                 run.note("cost", trial.noted("cost"))
-            pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
+            pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _MAX_PAUSE)
             await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
             why_not = await forbids(run)
             if why_not is not None:
@@ -81,7 +81,7 @@ def _may_pass(outcome: Outcome) -> bool:
     if not isinstance(original, ServiceError):
         # A tool that asks for input has not failed.
         return asked_for(outcome) is None
-    return original.temporary and (original.retry_after or 0.0) <= _LONGEST_PAUSE
+    return original.temporary and (original.retry_after or 0.0) <= _MAX_PAUSE
 
 
 def _asked_pause(outcome: Outcome) -> float:

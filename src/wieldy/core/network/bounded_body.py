@@ -10,9 +10,9 @@ from wieldy.core.errors import ServiceError
 ENCODINGS = "gzip, deflate"
 _PLAIN = frozenset(("", "identity"))
 # How many encodings one body may have; more than this is an attack.
-_MOST_LAYERS = 2
+_MAX_LAYERS = 2
 # How many gzip files one body may consist of. To begin a file takes longer than to send it.
-_MOST_PARTS = 1000
+_MAX_PARTS = 1000
 # Adding 32 to the window makes zlib detect a gzip or zlib header by itself.
 _ANY_HEADER = zlib.MAX_WBITS | 32
 # The first bytes show whether there is a header.
@@ -69,7 +69,7 @@ def _find_layers(header: str) -> "list[_Layer]":
     named = [each.strip().lower() for each in header.split(",")]
     packed = [each.removeprefix("x-") for each in named if each not in _PLAIN]
     unknown = [each for each in packed if each not in ("gzip", "deflate")]
-    if unknown or len(packed) > _MOST_LAYERS:
+    if unknown or len(packed) > _MAX_LAYERS:
         raise ServiceError(f"the answer is encoded as {header[:60]!r}, which was not asked for")
     # The encoding that was applied last is undone first.
     return [_Layer(each) for each in reversed(packed)]
@@ -117,8 +117,8 @@ class _Layer:
                 return False
             self._stream = zlib.decompressobj(_ANY_HEADER)
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise ServiceError(f"the answer is packed in more than {_MOST_PARTS:,} parts")
+        if self._parts > _MAX_PARTS:
+            raise ServiceError(f"the answer is packed in more than {_MAX_PARTS:,} parts")
         return True
 
     def _unpack_part(self, chunk: bytes, most: int) -> bytes:

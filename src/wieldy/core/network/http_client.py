@@ -28,7 +28,7 @@ _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
 _FETCH_SECONDS = 120.0
 _CLOSE_SECONDS = 5.0
-_MOST_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SAFE = ("GET", "HEAD")
 CheckTarget = Callable[[str], Awaitable[None]]
@@ -180,7 +180,7 @@ class _Pool:
         self, request: HttpRequest, largest: int, check: CheckTarget | None
     ) -> HttpResponse:
         """The answer to a request and to the redirects that may be followed."""
-        for _ in range(_MOST_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             response = await self.send(request, largest)
             target = response.headers.get("location")
             if response.status not in _REDIRECTS or not target:
@@ -188,7 +188,7 @@ class _Pool:
             request = _redirect_request(request, response.status, target)
             if check is not None:
                 await check(request.url)
-        raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
+        raise ServiceError(f"redirected more than {_MAX_REDIRECTS} times")
 
     async def send(self, request: HttpRequest, largest: int | None) -> HttpResponse:
         """The answer to a request, without its body if no size is given."""

@@ -9,7 +9,7 @@ from wieldy.core.run import Handler, Middleware, Run, Sink, current_run
 
 from .untrusted_sessions import UntrustedSessions
 
-_LONGEST_HEARD = 20_000
+_MAX_HEARD = 20_000
 
 
 def mark_results(sessions: UntrustedSessions) -> Middleware:
@@ -79,7 +79,7 @@ class _Overheard:
     def __init__(self, sink: Sink, said: list[str]) -> None:
         self._sink = sink
         self._said = said
-        self._left = _LONGEST_HEARD
+        self._left = _MAX_HEARD
         self.live = sink.live
         self.room = sink.room
 

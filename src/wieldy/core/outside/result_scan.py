@@ -8,10 +8,10 @@ from typing import Any
 from wieldy.core.block import Block, Resource, Text, to_text
 from wieldy.core.call import Outcome
 
-from .suspicious_text import LONGEST, Finding, find_suspicious
+from .suspicious_text import MAX_LENGTH, Finding, find_suspicious
 
-_MOST_FINDINGS = 20
-_MOST_PIECES = 50
+_MAX_FINDINGS = 20
+_MAX_PIECES = 50
 _LEAST = 10_000
 # Metadata in which a tool or its server adds text to the result. A model may be shown it.
 _NOTED = ("mcp", "meta", "input")
@@ -23,7 +23,7 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
     `heard` is what the call said while it ran.
     """
     found: dict[str, Finding] = {}
-    left = LONGEST
+    left = MAX_LENGTH
     for place, text in _result_texts(outcome, heard):
         if not text:
             continue
@@ -31,13 +31,13 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
         for finding in find_suspicious(place, _shorten_text(text, max(left, _LEAST)), "result"):
             found.setdefault(finding.kind, finding)
         left -= len(text)
-    return [asdict(finding) for finding in islice(found.values(), _MOST_FINDINGS)]
+    return [asdict(finding) for finding in islice(found.values(), _MAX_FINDINGS)]
 
 
 def _result_texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
     content = outcome.peek_content()
     pieces = [(f"content[{n}]", each) for n, each in enumerate(map(_text_of, content))]
-    yield from islice(pieces, _MOST_PIECES)
+    yield from islice(pieces, _MAX_PIECES)
     texts = [text for _, text in pieces if text]
     if len(texts) > 1:
         # A phrase may be split over blocks, inside a word or between words.

@@ -13,9 +13,9 @@ from wieldy.core.visible_text import is_hidden, visible_line
 
 from .instruction_phrases import Origin, find_instructions
 
-_LONGEST_SHOWN = 120
+_MAX_SHOWN = 120
 # Of a longer text the beginning and the end are searched.
-LONGEST = 100_000
+MAX_LENGTH = 100_000
 _TAIL = 20_000
 # White space that pushes the text after it out of sight: wider than a screen, or many lines.
 _WIDE = {"definition": 80, "result": 400}
@@ -25,15 +25,15 @@ _GAP = re.compile(r"\s{12,}")
 _ROW_END = re.compile(r"\|[^\S\n]*(?:\n|\Z)")
 # A run begins where no such letter stands before it, so that no letter is looked at twice.
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{40,}+={0,2}")
-_MOST_ENCODED = 200
+_MAX_ENCODED = 200
 _LONG_ENCODED = 200
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _ESCAPE = re.compile("[\x1b\x9b]")
 _MARKS = "\u200e\u200f\u061c"
 _JOINERS = "\u200c\u200d"
 _KEYCAPS = "0123456789#*"
-_MOST_RUNS = 1000
-_MOST_ODD = 500
+_MAX_RUNS = 1000
+_MAX_ODD = 500
 # Escapes of JSON, also of JSON in a string of JSON.
 _ESCAPED_SPACE = re.compile(r"(?<!\\)\\++[nrt]")
 _ESCAPED_LETTER = re.compile(r"(?<!\\)\\++u([0-9a-fA-F]{4})")
@@ -62,23 +62,23 @@ class Finding:
 
 def find_suspicious(place: str, text: str, origin: Origin) -> Iterator[Finding]:
     """List the suspicious things in a text, each kind once or, for gaps, at each place."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         if origin == "definition":
             # No description needs to be that long.
-            yield Finding(place, "very long text", visible_line(text, _LONGEST_SHOWN))
-        text = f"{text[: LONGEST - _TAIL]}\n{text[-_TAIL:]}"
+            yield Finding(place, "very long text", visible_line(text, _MAX_SHOWN))
+        text = f"{text[: MAX_LENGTH - _TAIL]}\n{text[-_TAIL:]}"
     if origin == "result":
         text = _unescape_text(text)
     for kind, passage in _first_hidden(text):
         yield Finding(place, kind, passage)
     for end in _find_gaps(text, origin):
-        passage = visible_line(text[end : end + _LONGEST_SHOWN + 1], _LONGEST_SHOWN)
+        passage = visible_line(text[end : end + _MAX_SHOWN + 1], _MAX_SHOWN)
         yield Finding(place, "text pushed out of sight", passage)
     encoded = _find_encoded(text, origin)
     if encoded is not None:
-        yield Finding(place, "encoded text", visible_line(encoded, _LONGEST_SHOWN))
+        yield Finding(place, "encoded text", visible_line(encoded, _MAX_SHOWN))
     for kind, passage in find_instructions(_plain_letters(text), origin):
-        yield Finding(place, kind, visible_line(passage, _LONGEST_SHOWN))
+        yield Finding(place, kind, visible_line(passage, _MAX_SHOWN))
 
 
 def _unescape_text(text: str) -> str:
@@ -108,7 +108,7 @@ def _find_gaps(text: str, origin: Origin) -> Iterator[int]:
 
 def _find_encoded(text: str, origin: Origin) -> str | None:
     """The first long run of encoded text; in a result, what one says if it is an instruction."""
-    for match in islice(_ENCODED.finditer(text), _MOST_ENCODED):
+    for match in islice(_ENCODED.finditer(text), _MAX_ENCODED):
         run = match[0]
         if origin == "definition":
             if len(run) >= _LONG_ENCODED:
@@ -133,7 +133,7 @@ def _decode_base64(run: str) -> str | None:
 def _first_hidden(text: str) -> Iterator[tuple[str, str]]:
     """The first passage of each kind, with the number of further ones."""
     found: dict[str, list[tuple[int, int]]] = {}
-    for start, end in islice(_hidden_runs(text), _MOST_RUNS):
+    for start, end in islice(_hidden_runs(text), _MAX_RUNS):
         kind = "terminal escape" if _ESCAPE.search(text, start, end) else "hidden characters"
         found.setdefault(kind, []).append((start, end))
     for kind, runs in found.items():
@@ -161,13 +161,13 @@ def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
 def _odd_characters(text: str, usual: str = "") -> str:
     """The hidden characters that a text has, each once and not more than matter."""
     found = (each for each in set(text) if each not in "\n\r\t" and is_hidden(each))
-    return "".join(islice((each for each in found if each not in usual), _MOST_ODD))
+    return "".join(islice((each for each in found if each not in usual), _MAX_ODD))
 
 
 def _text_around(text: str, start: int, end: int) -> str:
     run = text[start:end]
     said = "".join(chr(ord(each) - 0xE0000) for each in run if "\U000e0020" <= each <= "\U000e007e")
-    spelled = f" (spelling {visible_line(said, _LONGEST_SHOWN)!r})" if said else ""
+    spelled = f" (spelling {visible_line(said, _MAX_SHOWN)!r})" if said else ""
     before, after = text[max(0, start - 20) : start], text[end : end + 20]
     return f"{visible_line(before)}{visible_line(run[:8])}{visible_line(after)}{spelled}"
 

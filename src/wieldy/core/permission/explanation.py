@@ -10,7 +10,7 @@ from wieldy.core.short_text import cut_middle
 from .rules import Rule
 from .rulings import DecisionName
 
-_LONGEST = 10_000
+_MAX_LENGTH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Explanation:
 
 def shown_call(tool: str, arguments: Any) -> str:
     """A call as text: the tool, and the arguments as a person may see them."""
-    return f"{tool} with {cut_middle(to_text(arguments), _LONGEST)}" if arguments else tool
+    return f"{tool} with {cut_middle(to_text(arguments), _MAX_LENGTH)}" if arguments else tool
 
 
 def _rule_data(rule: Rule) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 Step = Callable[[str], object]
 
 # A text that is escaped more often than this is meant to deceive.
-_MOST_ESCAPES = 5
+_MAX_ESCAPES = 5
 _WILDCARDS = re.compile(r"[*?[]")
 _ESCAPES = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _PARAMETERS = re.compile(r";[^/]*")
@@ -78,7 +78,7 @@ def path_spellings(path: str, restricts: bool) -> set[str]:
     forms = {path}
     if not _AMBIGUOUS.search(path):
         return forms
-    for _ in range(_MOST_ESCAPES):
+    for _ in range(_MAX_ESCAPES):
         plain = unquote(path)
         forms.add(plain)
         if plain == path:

@@ -39,12 +39,12 @@ _PLAIN_HOST = re.compile(r"(?!.*\.\.)[a-z0-9_][a-z0-9_.-]{0,252}|[0-9a-f:]*:[0-9
 _ROOTED = re.compile(_SCHEME.pattern + "/")
 _ESCAPED_DOT = re.compile("%2e", re.I)
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_LONGEST_HOST = 253
+_MAX_HOST = 253
 # A pattern for addresses, as far as that can be seen from its beginning.
 _ADDRESS_PATTERN = re.compile(
     r"\[?(?:[1-9][0-9]{0,2}\.|(?:[0-9*?]+\.){3}|[0-9a-f*?]*:)[0-9a-f.:*?]*\]?(?::[0-9*]+)?", re.I
 )
-_MOST_WRAPPINGS = 4
+_MAX_WRAPPINGS = 4
 
 
 class _Reading(NamedTuple):
@@ -301,7 +301,7 @@ def unwrapped(text: str) -> Iterator[str]:
     """
     text = _UNSEEN.sub("", text).strip().strip("<>").strip().replace("\\", "/")
     yield text
-    for _ in range(_MOST_WRAPPINGS):
+    for _ in range(_MAX_WRAPPINGS):
         found = _SCHEME.match(text)
         if found is None or _SCHEME.match(text, found.end()) is None:
             return
@@ -355,7 +355,7 @@ def _canonical_host(host: str) -> str:
     address = _read_address(host)
     if address is not None:
         return address.compressed
-    if host.isascii() or len(host) > _LONGEST_HOST:
+    if host.isascii() or len(host) > _MAX_HOST:
         return host.lower()
     try:
         return host.encode("idna").decode().lower()

@@ -12,7 +12,7 @@ from wieldy.core.short_text import cut_counted
 RESUME_CALL = "resume_call"
 A_PERSON = "A person has to agree"
 # A question may be of any length, and what a model reads of it may not.
-_LONGEST_REASON = 10_000
+_MAX_REASON = 10_000
 
 
 class CallsNeeded(InputNeeded):
@@ -88,7 +88,7 @@ def receipt_text(outcome: Outcome, why: str | None = None, person: str = A_PERSO
     Whoever reads it may have a shell: it never says how somebody decides.
     """
     call, facts = outcome.call, outcome.metadata
-    reason = cut_counted(str(why or facts.get("reason") or ""), _LONGEST_REASON)
+    reason = cut_counted(str(why or facts.get("reason") or ""), _MAX_REASON)
     because = f" ({reason})" if reason else ""
     if "waits_for" in facts:
         calls = ", ".join(facts["waits_for"])

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from .schema_graph import Node, SchemaRefused
 
 PLACE, PATTERN = "x-wieldy-place", "x-wieldy-pattern"
-_LONGEST_MATCHED = 1_000
+_MAX_MATCHED = 1_000
 _WORK_PER_CHARACTER = 100
-_MOST_BACKTRACKS = 10_000
+_MAX_BACKTRACKS = 10_000
 # The sizes of compiled patterns, in bytes.
-_LARGEST_PATTERN = 1_000_000
+_MAX_PATTERN = 1_000_000
 _SMALL_PATTERN = 50_000
-_MOST_LARGE_PATTERNS = 50
+_MAX_LARGE_PATTERNS = 50
 
 
 class CheckState(Protocol):
@@ -57,7 +57,7 @@ def own_keywords(now: threading.local) -> dict[str, Any]:
 @lru_cache(maxsize=4096)
 def is_linear(pattern: str) -> bool:
     """Whether a pattern can be matched in one pass."""
-    return _compiles_within(pattern, _LARGEST_PATTERN)
+    return _compiles_within(pattern, _MAX_PATTERN)
 
 
 @lru_cache(maxsize=4096)
@@ -76,8 +76,8 @@ def check_patterns(parts: Iterable[Node]) -> None:
     large = [
         p for p in found if ("{" in p or len(p) > 500) and not _compiles_within(p, _SMALL_PATTERN)
     ]
-    if len(large) > _MOST_LARGE_PATTERNS:
-        raise SchemaRefused(f"it has more than {_MOST_LARGE_PATTERNS} large patterns")
+    if len(large) > _MAX_LARGE_PATTERNS:
+        raise SchemaRefused(f"it has more than {_MAX_LARGE_PATTERNS} large patterns")
 
 
 def pattern_options() -> Any:
@@ -85,9 +85,7 @@ def pattern_options() -> Any:
     # Loaded at the first foreign schema, to keep `import wieldy` light.
     import jsonschema_rs  # noqa: PLC0415
 
-    return jsonschema_rs.FancyRegexOptions(
-        backtrack_limit=_MOST_BACKTRACKS, size_limit=_LARGEST_PATTERN
-    )
+    return jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS, size_limit=_MAX_PATTERN)
 
 
 def matches(asking: CheckState, pattern: str, text: str) -> bool:
@@ -97,7 +95,7 @@ def matches(asking: CheckState, pattern: str, text: str) -> bool:
         return False
     if is_linear(pattern):
         return bool(matcher.is_valid(text))
-    if len(text) > _LONGEST_MATCHED or not asking.spend(_WORK_PER_CHARACTER * len(text)):
+    if len(text) > _MAX_MATCHED or not asking.spend(_WORK_PER_CHARACTER * len(text)):
         return False
     return bool(matcher.is_valid(text))
 

@@ -27,7 +27,7 @@ _NONE_FITS = "it is not valid under any of the schemas listed in the '{}' keywor
 _SEVERAL_FIT = "it is valid under more than one of the schemas listed in the 'oneOf' keyword"
 
 # A level of a value takes two steps where the schema has a reference for it.
-_DEEPEST = 120
+_MAX_DEPTH = 120
 
 Path = tuple[Any, ...]
 
@@ -59,7 +59,7 @@ class _Explainer:
         self._graph = check.graph
         self._session = session
         self._seen: set[tuple[int, Path]] = set()
-        self._level = LevelCount(_DEEPEST)
+        self._level = LevelCount(_MAX_DEPTH)
 
     def explain(self, node: Any, value: Any, path: Path) -> Iterator[Misfit]:
         """Collect what is wrong with a value that does not fit a part."""

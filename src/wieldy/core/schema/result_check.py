@@ -17,7 +17,7 @@ from .references import find_part
 from .result_wrapping import is_wrapped, wrapped_schema
 from .schema_check import SchemaCheck
 
-_LONGEST = 300
+_MAX_LENGTH = 300
 # A schema that has nothing else says nothing about the value.
 _REMARKS = frozenset(("$comment", "$schema", "title", "description"))
 _UNTOLD = Misfit((), "wrong", "it does not fit")
@@ -52,7 +52,7 @@ class Promise:
         except ValueError as error:
             return f"it can't be checked ({_short_line(error)})"
         place = [str(step) for step in path][1 if self.wrapped else 0 :]
-        where = f"at {'/'.join(place)[:_LONGEST]}: " if place else ""
+        where = f"at {'/'.join(place)[:_MAX_LENGTH]}: " if place else ""
         return f"{where}{_short_line(message)}"
 
 
@@ -156,4 +156,4 @@ def _describes_object(schema: Mapping[str, Any]) -> bool:
 
 
 def _short_line(said: object) -> str:
-    return cut_text(first_line(said), _LONGEST)
+    return cut_text(first_line(said), _MAX_LENGTH)

@@ -39,7 +39,7 @@ from .schema_graph import (
 # A schema with less work is not cut, because remembering would cost more than checking.
 _SMALL = 300
 # A check blocks the event loop, so this much work takes a fraction of a second.
-_MOST_WORK = 5_000_000
+_MAX_WORK = 5_000_000
 _WORK_PER_PAIR = 20
 _WORK_PER_LOOK = 5
 _WORK_TO_MAKE = 300
@@ -222,7 +222,7 @@ class CheckSession:
     def __init__(self, check: SchemaCheck, now: threading.local) -> None:
         self._check = check
         self._now = now
-        self._left = _MOST_WORK
+        self._left = _MAX_WORK
         self._known: dict[Any, tuple[bool, Any]] = {}
         self._open: set[Any] = set()
         self._missing: dict[Any, tuple[int, Any]] = {}

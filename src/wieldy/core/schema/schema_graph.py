@@ -13,13 +13,13 @@ from wieldy.core.bounded_json import NestedTooDeep, check_depth
 
 from .references import DEFINITIONS, split_reference, step_down
 
-MOST_BRANCHES = 10_000
+MAX_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.
-_DEEPEST = 50
+_MAX_DEPTH = 50
 # A dict that is used in many places is copied for each of them.
-_MOST_COPIES = 1_000_000
+_MAX_COPIES = 1_000_000
 # For each `unevaluated…` keyword the validator evaluates the other parts again.
-_MOST_LEFTOVERS = 100_000
+_MAX_LEFTOVERS = 100_000
 ENDLESS = 10**12
 
 SAME_LISTS = ("allOf", "anyOf", "oneOf")
@@ -77,17 +77,17 @@ class SchemaGraph:
         if self._is_plain():
             return
         counts, depths = self._count_ways()
-        if max(counts.values(), default=0) > MOST_BRANCHES:
+        if max(counts.values(), default=0) > MAX_BRANCHES:
             raise SchemaRefused(
-                f"it has more than {MOST_BRANCHES:,} ways to look at the same value, through "
+                f"it has more than {MAX_BRANCHES:,} ways to look at the same value, through "
                 "references, anyOf, oneOf, allOf, if and not. Simplify its unions"
             )
-        if max(depths.values(), default=0) > _DEEPEST:
+        if max(depths.values(), default=0) > _MAX_DEPTH:
             raise SchemaRefused(
-                f"more than {_DEEPEST} references or unions follow each other on the same value"
+                f"more than {_MAX_DEPTH} references or unions follow each other on the same value"
             )
         leftovers = sum(counts[id(n)] for n in self._branching if n.keys() & _LEFTOVERS)
-        if leftovers > _MOST_LEFTOVERS:
+        if leftovers > _MAX_LEFTOVERS:
             raise SchemaRefused("unevaluatedProperties or unevaluatedItems ask for too much")
 
     def look_again(self, node: Node) -> list[Node]:
@@ -190,7 +190,7 @@ class SchemaGraph:
             for target in targets:
                 if isinstance(target, _MAPPINGS) and not target.keys().isdisjoint(_BRANCHING):
                     return False
-        return len(self.parts) < MOST_BRANCHES // 2
+        return len(self.parts) < MAX_BRANCHES // 2
 
     def _count_ways(self) -> tuple[dict[int, int], dict[int, int]]:
         """For each part, how many ways lead on from it on the same value, and the longest one."""
@@ -205,8 +205,8 @@ class SchemaGraph:
         copies = add_up([self.root], _inner_parts)[id(self.root)]
         if copies == ENDLESS:
             raise SchemaRefused("it contains itself")
-        if copies > _MOST_COPIES:
-            raise SchemaRefused(f"it has more than {_MOST_COPIES:,} parts")
+        if copies > _MAX_COPIES:
+            raise SchemaRefused(f"it has more than {_MAX_COPIES:,} parts")
 
 
 def add_up(

@@ -14,7 +14,7 @@ from wieldy.core.arguments.argument_errors import item_schemas
 from .schema_graph import Node, SchemaGraph, find_rings
 
 _SCALARS = (str, int, float, bool, type(None))
-_MOST_PAIRS = 200_000
+_MAX_PAIRS = 200_000
 # With a discriminator, a validator tries only the member that is meant.
 _TOLD = "discriminator"
 
@@ -46,7 +46,7 @@ def count_ways(graph: SchemaGraph, value: Any, most: int) -> int:
         if following is None:
             if key in sums:
                 continue
-            if len(sums) > _MOST_PAIRS:
+            if len(sums) > _MAX_PAIRS:
                 return most + 1
             # A pair that leads back to itself on the same value is not counted again.
             sums[key] = 0

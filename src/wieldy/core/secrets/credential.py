@@ -41,8 +41,8 @@ _LOOSE = re.compile(r"(?!https?:|wss?:)[A-Za-z0-9+.-]+://([^:/@]*):(\S+)@", re.I
 _TEXTS = (str, bytes, bytearray)
 _FLAT = frozenset((str, int, float, bool, bytes, NoneType))
 # `deps` are searched for each call: at most this many objects, and this many parts of each.
-_MOST_THINGS, _MOST_PARTS = 500, 100
-_MOST_PAIRS = 100_000
+_MAX_THINGS, _MAX_PARTS = 500, 100
+_MAX_PAIRS = 100_000
 
 
 def is_credential(name: str) -> bool:
@@ -86,10 +86,10 @@ def held_secrets(deps: Any) -> list[str]:
         shape = _shape_of(here)
         if shape is _Shape.SECRET:
             found += argument_secrets(here)
-        elif len(seen) < _MOST_THINGS and id(here) not in seen:
+        elif len(seen) < _MAX_THINGS and id(here) not in seen:
             seen.add(id(here))
             opaque = shape is _Shape.OTHER
-            held = () if opaque and inside else islice(_unnamed_parts(here, shape), _MOST_PARTS)
+            held = () if opaque and inside else islice(_unnamed_parts(here, shape), _MAX_PARTS)
             near += [(part, inside or opaque) for part in held if type(part) not in _FLAT]
     return found
 
@@ -142,7 +142,7 @@ def _sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[s
         if id(place) not in telling or (id(value), id(place)) in seen:
             continue
         seen.add((id(value), id(place)))
-        if len(seen) > _MOST_PAIRS:
+        if len(seen) > _MAX_PAIRS:
             # The search takes too long, so all strings are treated as secret.
             yield from ((text, True) for text, _, _ in _find_leaves(arguments, marked=True))
             return

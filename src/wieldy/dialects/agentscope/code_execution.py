@@ -15,7 +15,7 @@ from typing import Any
 from .tool_response import ToolResponse, text_response
 
 # The most output that is kept: a model reads no more, and memory has an end.
-_MOST_BYTES = 10_000_000
+_MAX_BYTES = 10_000_000
 _CHUNK = 1 << 16
 
 
@@ -90,7 +90,7 @@ async def _read_pipe(pipe: int) -> str:
     )
     chunks, size, lost = [], 0, 0
     while chunk := await stream.read(_CHUNK):
-        kept = chunk[: max(0, _MOST_BYTES - size)]
+        kept = chunk[: max(0, _MAX_BYTES - size)]
         chunks.append(kept)
         size += len(kept)
         lost += len(chunk) - len(kept)

@@ -16,7 +16,7 @@ _HANDED_OUT_SECONDS = 0.5
 _ROOM_SECONDS, _LOOK_SECONDS = 5.0, 0.1
 # A caller whose connection could not be opened is told so again for this time.
 _REST_SECONDS = 1.0
-_MOST_FAILURES = 1000
+_MAX_FAILURES = 1000
 
 
 class CallerLink(Protocol):
@@ -114,7 +114,7 @@ class CallerLinks(Generic[L]):
         if isinstance(error, ServerUnavailable):
             now = asyncio.get_running_loop().time()
             self._failures[key] = (now + _REST_SECONDS, error)
-            while len(self._failures) > _MOST_FAILURES:
+            while len(self._failures) > _MAX_FAILURES:
                 self._failures.pop(next(iter(self._failures)))
 
     def _refuse_resting(self, key: Hashable, now: float) -> None:

@@ -25,8 +25,8 @@ from .live_session import LiveSession
 Change = Literal["tools", "resources", "prompts", "updated"]
 # Told what has changed; of a resource that was updated also its URI.
 Tell = Callable[[Change, str | None], None]
-MOST_FOLLOWED = 1000
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+MAX_FOLLOWED = 1000
+_FIRST_PAUSE, _MAX_PAUSE = 1.0, 30.0
 _log = logging.getLogger("wieldy.mcp")
 
 
@@ -62,8 +62,8 @@ class ChangeStreams:
 
     async def follow(self, uri: str) -> None:
         """Hear of updates of a resource; each call needs an `unfollow`."""
-        if uri not in self._followed and len(self._followed) >= MOST_FOLLOWED:
-            raise RemoteFailure(f"more than {MOST_FOLLOWED:,} of its resources are followed")
+        if uri not in self._followed and len(self._followed) >= MAX_FOLLOWED:
+            raise RemoteFailure(f"more than {MAX_FOLLOWED:,} of its resources are followed")
         self._followed[uri] += 1
         link = self._link
         if self._followed[uri] > 1 or link is None or link.lost is not None:
@@ -133,7 +133,7 @@ class ChangeStreams:
             except Exception as error:
                 _log.debug("%s stopped telling of changes: %s", self._name(), error)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _MAX_PAUSE)
             # Changes may have been missed while the stream was closed.
             for kind, is_told in told.items():
                 if is_told:

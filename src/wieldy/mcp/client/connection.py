@@ -17,12 +17,12 @@ from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession, current_server, log_in_one_line
 from .patience import Patience
 from .request_extras import AnswerLost, RequestExtras, current_errand
-from .tool_listing import MOST_PAGES, Listing, read_listing
+from .tool_listing import MAX_PAGES, Listing, read_listing
 from .transports import Opening, Way, is_vague, reason_of
 
 T = TypeVar("T")
 _PAUSES = (0.0, 0.2, 1.0)
-_FIRST_REST, _LONGEST_REST = 1.0, 30.0
+_FIRST_REST, _MAX_REST = 1.0, 30.0
 _CLOSE_SECONDS = 15.0
 # By then a server process has been ended; a server behind a URL that hangs is abandoned.
 _LEAVE_SECONDS = 9.0
@@ -220,7 +220,7 @@ class Connection:
         except ServerUnavailable as error:
             self.failure = error
             self._rests_until = asyncio.get_running_loop().time() + self._rest
-            self._rest = min(self._rest * 2, _LONGEST_REST)
+            self._rest = min(self._rest * 2, _MAX_REST)
             raise
         self.failure, self._rest = None, _FIRST_REST
         return self._link
@@ -344,7 +344,7 @@ async def list_all_pages(
     found: list[T] = []
     seen: set[str | None] = {None}
     cursor: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         result = await page(cursor)
         found += items(result)
         cursor = result.next_cursor
@@ -353,7 +353,7 @@ async def list_all_pages(
         if cursor in seen:
             raise RemoteFailure("its list never ends: a page names itself as the next")
         seen.add(cursor)
-    raise RemoteFailure(f"its list has more than {MOST_PAGES} pages")
+    raise RemoteFailure(f"its list has more than {MAX_PAGES} pages")
 
 
 def _start_task(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":

@@ -26,7 +26,7 @@ _LOGGERS = (
 )
 # What a message of a server can raise, or one that comes when nobody waits for it any more.
 _MISTAKES = (ValidationError, UnicodeDecodeError, anyio.BrokenResourceError)
-_LONGEST = 300
+_MAX_LENGTH = 300
 # For these reasons, the server's process can give more details.
 STDIN_CLOSED, STDOUT_CLOSED = "it closed its stdin", "it closed its stdout"
 PROCESS_ENDED = "its process ended"
@@ -193,7 +193,7 @@ class _OneLine(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if server is not None and isinstance(error, _MISTAKES):
             said = f"{record.getMessage()} ({_describe(error)})"
-            record.msg, record.args = "%s: %s", (server, " ".join(said.split())[:_LONGEST])
+            record.msg, record.args = "%s: %s", (server, " ".join(said.split())[:_MAX_LENGTH])
             record.exc_info = record.exc_text = None
         return True
 

@@ -14,7 +14,7 @@ from wieldy.core.bounded_json import dump_json, parse_json
 # So much of both ends of a message is searched for its id.
 _END = 1024
 # A message that is so many times too long, and answers nobody, has no end.
-_MOST_SKIPPED = 16
+_MAX_SKIPPED = 16
 _FIELD = re.compile(
     rb'\s*"(jsonrpc|id|method)"\s*:\s*("(?:[^"\\]|\\.){0,200}"|\d{1,15}|null)\s*,', re.DOTALL
 )
@@ -24,7 +24,7 @@ _LAST_ID = re.compile(
 # The fields of an event that are passed on beside its message.
 _KEPT = (b"event", b"id", b"retry")
 # The longest name of a field, and the longest value of those that are no message.
-_LONGEST_NAME, _LONGEST_VALUE = 64, 8192
+_MAX_NAME, _MAX_VALUE = 64, 8192
 # Gives the id of a request, or None.
 Asked = Callable[[], int | str | None]
 
@@ -67,7 +67,7 @@ class BoundedMessage:
         self._size += len(piece)
         if self._too_long:
             self._tail = (self._tail + piece)[-_END:]
-            if not self._settled and self._size > self._most * _MOST_SKIPPED:
+            if not self._settled and self._size > self._most * _MAX_SKIPPED:
                 raise MessageTooLong(self._most)
             return None
         self._read += piece
@@ -172,12 +172,12 @@ class BoundedEvents:
         if self._name is not None:
             return self._add_value(piece)
         before = len(self._start)
-        self._start += piece[: _LONGEST_NAME + 1]
+        self._start += piece[: _MAX_NAME + 1]
         name, colon, _ = self._start.partition(b":")
         if colon:
             opened = self._open_field(name)
             return opened + self._add_value(piece[len(name) + 1 - before :])
-        if len(self._start) > _LONGEST_NAME:
+        if len(self._start) > _MAX_NAME:
             # No field has so long a name, so the line says nothing.
             self._name = b""
         return b""
@@ -188,7 +188,7 @@ class BoundedEvents:
         if self._name == b"data":
             return self._pass_on(self._message.add(piece))
         if self._name in _KEPT:
-            self._value += piece[: _LONGEST_VALUE - len(self._value)]
+            self._value += piece[: _MAX_VALUE - len(self._value)]
         return b""
 
     def _open_field(self, name: bytes) -> bytes:

@@ -24,15 +24,15 @@ Offered = tuple[dict[str, Any], ...]
 T = TypeVar("T")
 Ask = Callable[[Callable[[Client], Awaitable[Any]]], Awaitable[Any]]
 KINDS: tuple[Kind, ...] = ("resources", "templates", "prompts")
-MOST_ITEMS = 10_000
-_MOST_PAGES = 200
+MAX_ITEMS = 10_000
+_MAX_PAGES = 200
 # The definition of one thing, and of all of one kind, in characters of JSON.
-_LARGEST_ITEM, _LARGEST_LIST = 65_536, 8_388_608
-_LONGEST_NAME = 2048
+_MAX_ITEM, _MAX_LIST = 65_536, 8_388_608
+_MAX_NAME = 2048
 _SECONDS = 10.0
 # A list that could not be read is asked for again after this time.
 _REST_SECONDS = 5.0
-_MOST_ERRORS = 100
+_MAX_ERRORS = 100
 _METHODS: dict[Kind, tuple[str, str, type[BaseModel], str]] = {
     "resources": ("resources/list", "resources", types.Resource, "uri"),
     "templates": (
@@ -118,14 +118,14 @@ class Offerings:
             return ()
         items: dict[str, dict[str, Any]] = {}
         cursor, seen, size = None, set[str](), 0
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await ask_raw(client, method, {} if cursor is None else {"cursor": cursor})
             listed = page.get(key)
             if not isinstance(listed, list):
                 raise ValueError(f"its answer has no list of {key}")
             for item in listed:
                 size += self._keep(kind, model, name_key, item, items)
-                if len(items) >= MOST_ITEMS or size > _LARGEST_LIST:
+                if len(items) >= MAX_ITEMS or size > _MAX_LIST:
                     self._note(kind, f"the list is too long; the first {len(items)} are offered")
                     return tuple(items.values())
             cursor = page.get("nextCursor")
@@ -156,16 +156,16 @@ class Offerings:
         return size
 
     def _note(self, place: str, why: str) -> None:
-        if len(self.errors) < _MOST_ERRORS:
+        if len(self.errors) < _MAX_ERRORS:
             _log.warning("%s: %s: %s", self._name, place, why)
             self.errors[place] = why
 
 
 def _check_item(kind: Kind, found: dict[str, Any], name: str, size: int) -> None:
-    if size > _LARGEST_ITEM:
-        raise ValueError(f"its definition is longer than {_LARGEST_ITEM:,} characters")
-    if not name or len(name) > _LONGEST_NAME:
-        raise ValueError(f"its name has no character, or more than {_LONGEST_NAME:,}")
+    if size > _MAX_ITEM:
+        raise ValueError(f"its definition is longer than {_MAX_ITEM:,} characters")
+    if not name or len(name) > _MAX_NAME:
+        raise ValueError(f"its name has no character, or more than {_MAX_NAME:,}")
     if kind == "prompts":
         if not name.isprintable():
             raise ValueError("its name has characters that can't be shown")

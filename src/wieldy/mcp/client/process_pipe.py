@@ -19,8 +19,8 @@ from .request_extras import current_errand
 
 _CHUNK = 256 * 1024
 # Reading pauses when this many messages or bytes wait, so a fast server has to wait too.
-_MOST_WAITING = 256
-_MOST_WAITING_BYTES = 16 * 1024 * 1024
+_MAX_WAITING = 256
+_MAX_WAITING_BYTES = 16 * 1024 * 1024
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")')
 
 
@@ -138,8 +138,8 @@ class Incoming(_Stream):
 
     def _is_ahead(self, share: int = 1) -> bool:
         """Whether more messages wait than this share of the limit."""
-        many = len(self._items) > _MOST_WAITING // share
-        return many or self._held > _MOST_WAITING_BYTES // share
+        many = len(self._items) > _MAX_WAITING // share
+        return many or self._held > _MAX_WAITING_BYTES // share
 
     def _end_reading(self) -> None:
         if not self._ended:

@@ -29,11 +29,11 @@ from .server_requests import RequestAnswers
 
 # Sends a request that may be sent twice, and returns the answer.
 Ask = Callable[[Callable[[ClientSession], Awaitable[Any]]], Awaitable[Any]]
-_SHORTEST_PAUSE, _USUAL_PAUSE, _LONGEST_PAUSE = 0.05, 1.0, 30.0
+_SHORTEST_PAUSE, _USUAL_PAUSE, _MAX_PAUSE = 0.05, 1.0, 30.0
 # How long a server may be out of reach before nobody knows what became of its task.
-_LONGEST_OUTAGE = 60.0
+_MAX_OUTAGE = 60.0
 _CANCEL_SECONDS = 1.0
-_LONGEST_MESSAGE = 1000
+_MAX_MESSAGE = 1000
 
 
 class CreatedTask(types.Result):
@@ -104,7 +104,7 @@ class RemoteTask:
                     raise _failure_of(task)
                 if task.status_message and task.status_message != said:
                     said = task.status_message
-                    tell(said[:_LONGEST_MESSAGE])
+                    tell(said[:_MAX_MESSAGE])
                 self._raise_questions(task)
                 await asyncio.sleep(_pause_of(task.poll_interval_ms))
         except asyncio.CancelledError:
@@ -124,7 +124,7 @@ class RemoteTask:
     async def _reach_state(self) -> TaskState:
         """How the task stands, also after a time in which its server can't be reached."""
         request = GetTaskRequest(params=self._params)
-        deadline = time.monotonic() + _LONGEST_OUTAGE
+        deadline = time.monotonic() + _MAX_OUTAGE
         while True:
             try:
                 found: TaskState = await self._ask(
@@ -211,7 +211,7 @@ def _pause_of(poll_interval_ms: float | None) -> float:
     """How long to wait before the next look: what the server wants, within reason."""
     wanted = _USUAL_PAUSE if poll_interval_ms is None else poll_interval_ms / 1000
     # In this order, no number at all is the shortest pause.
-    return min(max(_SHORTEST_PAUSE, wanted), _LONGEST_PAUSE)
+    return min(max(_SHORTEST_PAUSE, wanted), _MAX_PAUSE)
 
 
 def _plain_shape(answer: Any) -> Any:

@@ -4,7 +4,7 @@ import os
 import tempfile
 import threading
 
-_MOST = 4 * 1024 * 1024
+_MAX_COUNT = 4 * 1024 * 1024
 _KEPT = 64 * 1024
 
 
@@ -43,7 +43,7 @@ class ErrorLog:
     def trim(self) -> None:
         """Keep only the end of a file that is too long."""
         with self._lock:
-            if self._final is None and os.fstat(self.fd).st_size > _MOST:
+            if self._final is None and os.fstat(self.fd).st_size > _MAX_COUNT:
                 kept = self._read_tail()
                 self._begun -= os.fstat(self.fd).st_size - len(kept)
                 os.ftruncate(self.fd, 0)

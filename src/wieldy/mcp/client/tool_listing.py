@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from .raw_requests import ask_raw, first_error
 
-MOST_PAGES = 1000
+MAX_PAGES = 1000
 # The SDK raises these for a page that breaks the protocol or has unexpected data: its readers
 # have no bound of their own where the server is in this process.
 _UNREADABLE = (ValidationError, AttributeError, KeyError, TypeError, RecursionError)
@@ -29,7 +29,7 @@ async def read_listing(client: Client) -> Listing:
     found = Listing()
     seen: set[str] = set()
     cursor: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         cursor = await _read_page(client, cursor, found)
         if cursor is None:
             return found
@@ -37,7 +37,7 @@ async def read_listing(client: Client) -> Listing:
             found.problems["the list"] = "it never ends: a page names an earlier one as the next"
             return found
         seen.add(cursor)
-    found.problems["the list"] = f"it has more than {MOST_PAGES} pages; the rest was not read"
+    found.problems["the list"] = f"it has more than {MAX_PAGES} pages; the rest was not read"
     return found
 
 

@@ -43,10 +43,10 @@ from .tool_listing import read_listing
 Result = types.CallToolResult | types.InputRequiredResult | CreatedTask
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_FIRST_PAUSE, _MAX_PAUSE = 0.05, 1.0
 # The log messages that a server may send for one call, so that observers are not flooded.
-_MOST_MESSAGES, _LONGEST_MESSAGE = 1000, 4000
-_MOST_PROGRESS = 2000
+_MAX_MESSAGES, _MAX_MESSAGE = 1000, 4000
+_MAX_PROGRESS = 2000
 
 
 class Asks(Protocol):
@@ -122,7 +122,7 @@ class Proxy:
             # The server has not finished, and only needs to be asked again.
             answers, state = None, result.request_state
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _MAX_PAUSE)
 
     async def _reach_server(self, context: Context, run: Run) -> Asks:
         """The server for one request; a caller's own connection may be closed in between.
@@ -198,7 +198,7 @@ class Proxy:
         answers: types.InputResponses | None = None,
     ) -> types.CallToolResult:
         """The result of a call that its server goes on with as a task."""
-        numbers = iter(range(1, _MOST_PROGRESS))
+        numbers = iter(range(1, _MAX_PROGRESS))
 
         def tell(said: str) -> None:
             number = next(numbers, None)
@@ -249,7 +249,7 @@ def _asked_by(client: CallingClient, server: str) -> AskClient:
 def _shown_by(context: Context) -> ProgressFnT:
     """Pass progress from the connection's loop to the call's loop, within the limit above."""
     home = asyncio.get_running_loop()
-    numbers = iter(range(_MOST_PROGRESS))
+    numbers = iter(range(_MAX_PROGRESS))
 
     async def show(progress: float, total: float | None, message: str | None) -> None:
         if not home.is_closed() and next(numbers, None) is not None:
@@ -261,7 +261,7 @@ def _shown_by(context: Context) -> ProgressFnT:
 def _heard_by(context: Context, run: Run) -> Hear:
     """Pass the server's log messages to the call's loop, within the limits above."""
     home = asyncio.get_running_loop()
-    numbers = iter(range(_MOST_MESSAGES))
+    numbers = iter(range(_MAX_MESSAGES))
 
     def hear(said: types.LoggingMessageNotificationParams) -> None:
         if home.is_closed() or next(numbers, None) is None:
@@ -269,7 +269,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
         data = said.data
         text = data if isinstance(data, str) else dump_json(data, ensure_ascii=False)
         # Secrets are masked before the text is cut, because half a secret is not recognised.
-        text = cut_counted(redact_text(text, run.secrets), _LONGEST_MESSAGE)
+        text = cut_counted(redact_text(text, run.secrets), _MAX_MESSAGE)
         home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
 
     return hear

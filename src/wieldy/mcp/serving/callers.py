@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # A token that was revoked in another process is refused after this time.
 _FRESH_SECONDS = 1.0
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 # These claims are lists that are written as words.
 WORD_CLAIMS = ("scope", "scp")
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -209,7 +209,7 @@ class KeptTokens:
             return None
         identity = _identity_of(found)
         self._known[digest] = (time.monotonic(), identity)
-        if len(self._known) > _MOST_REMEMBERED:
+        if len(self._known) > _MAX_REMEMBERED:
             self._known.popitem(last=False)
         return identity
 

@@ -13,7 +13,7 @@ from .passing.calling_client import wanted_level
 
 # From the least important to the most important.
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 class Teller:
@@ -64,7 +64,7 @@ class Teller:
         if said is None:
             return
         params = LoggingMessageNotificationParams.model_validate(
-            {"level": level, "data": said, "logger": (notice.logger or "")[:_LONGEST_NAME] or None}
+            {"level": level, "data": said, "logger": (notice.logger or "")[:_MAX_NAME] or None}
         )
         # On the stream of this request, so that no other client hears it.
         await self._session.send_notification(

@@ -17,7 +17,7 @@ from wieldy.core.visible_text import visible_line, visible_lines, visible_name, 
 
 Requests = Mapping[str, dict[str, Any]]
 APPROVE = "approve"
-_LONGEST = 500
+_MAX_LENGTH = 500
 # The keys of a form whose texts are meant for people.
 _WORDS = ("message", "title", "description", "enumNames")
 _NEEDS = {
@@ -26,7 +26,7 @@ _NEEDS = {
     "roots/list": "roots",
 }
 _ROOM = 4000
-_LONGEST_NAME = 120
+_MAX_NAME = 120
 # A value that is cut to fewer characters than this says too little for a decision.
 _LEAST = 100
 
@@ -163,7 +163,7 @@ def _introduce_question(request: dict[str, Any], who: str) -> dict[str, Any]:
 
 
 def _short_text(text: str) -> str:
-    return cut_middle(text, _LONGEST)
+    return cut_middle(text, _MAX_LENGTH)
 
 
 def _readable_question(asked: Any, words: bool = False) -> Any:
@@ -186,7 +186,7 @@ def argument_lines(arguments: Mapping[str, Any]) -> list[str] | None:
     Names and values are escaped so that nothing in them is invisible or starts a new line.
     """
     try:
-        names = [cut_middle(visible_name(str(name)), _LONGEST_NAME) for name in arguments]
+        names = [cut_middle(visible_name(str(name)), _MAX_NAME) for name in arguments]
         values = [visible_value(value) for value in arguments.values()]
     except ValueError:
         return None

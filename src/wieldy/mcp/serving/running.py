@@ -40,7 +40,7 @@ GRACE = 30.0
 _CLOSING = 2
 # Longer than clients and proxies keep a connection: one that we close may carry a request by then.
 _KEEP_ALIVE = 75
-_MOST = 1000
+_MAX_COUNT = 1000
 _WRITING = 0.2
 Ready = Callable[[str], None]
 Streams = tuple["anyio.AsyncFile[str]", "anyio.AsyncFile[str]"]
@@ -154,7 +154,7 @@ async def serve_application(
         log_config=None,
         access_log=False,
         http=Patient,
-        limit_concurrency=_MOST,
+        limit_concurrency=_MAX_COUNT,
         lifespan="on",
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,

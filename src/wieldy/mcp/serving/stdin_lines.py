@@ -11,10 +11,10 @@ from typing import NamedTuple
 from .body_values import holds_more
 
 _CHUNK = 65536
-_LONGEST = 4 * 1024 * 1024
+_MAX_LENGTH = 4 * 1024 * 1024
 # The reading stops when this many lines or bytes wait, so that a fast writer has to wait.
-_MOST_WAITING = 64
-_MOST_WAITING_BYTES = 2 * _LONGEST
+_MAX_WAITING = 64
+_MAX_WAITING_BYTES = 2 * _MAX_LENGTH
 
 
 Refuse = Callable[[str | int], Awaitable[None]]
@@ -72,7 +72,7 @@ class Lines:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     self._give_line(line)
-                if len(rest) > _LONGEST:
+                if len(rest) > _MAX_LENGTH:
                     # With this sign in front, the rest of the line can't be read as a message.
                     rest = b"!"
             if rest.strip():
@@ -82,7 +82,7 @@ class Lines:
 
     def _give_line(self, line: bytes) -> None:
         with self._changed:
-            while self._waiting >= _MOST_WAITING or self._held > _MOST_WAITING_BYTES:
+            while self._waiting >= _MAX_WAITING or self._held > _MAX_WAITING_BYTES:
                 self._changed.wait()
             self._waiting, self._held = self._waiting + 1, self._held + len(line)
         if self._max_values is not None and holds_more(line, self._max_values):

@@ -9,8 +9,8 @@ from wieldy.core.limits.call_counters import CallCounter
 from .callers import digest_token
 from .refusals import Refusal
 
-MOST_WRONG, WINDOW_SECONDS = 600, 60.0
-_MOST_RIGHT = 10_000
+MAX_WRONG, WINDOW_SECONDS = 600, 60.0
+_MAX_RIGHT = 10_000
 
 
 class WrongTokens:
@@ -24,7 +24,7 @@ class WrongTokens:
         seconds: The length of the window.
     """
 
-    def __init__(self, most: int = MOST_WRONG, seconds: float = WINDOW_SECONDS) -> None:
+    def __init__(self, most: int = MAX_WRONG, seconds: float = WINDOW_SECONDS) -> None:
         self._counter = CallCounter(most, seconds, None)
         self._right: OrderedDict[bytes, None] = OrderedDict()
 
@@ -53,5 +53,5 @@ class WrongTokens:
         digest = digest_token(token)
         self._right[digest] = None
         self._right.move_to_end(digest)
-        if len(self._right) > _MOST_RIGHT:
+        if len(self._right) > _MAX_RIGHT:
             self._right.popitem(last=False)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _log = logging.getLogger("wieldy.server")
-_MOST_FAULTS = 20
+_MAX_FAULTS = 20
 # An answer for one caller must not stay in a cache. A browser that opens an answer itself takes
 # it for nothing but data, and no other site may embed it.
 ANSWER_HEADERS = {
@@ -344,5 +344,5 @@ def _invalid_request(where: str, error: ValidationError) -> Problem:
     ]
     said = "; ".join(f"{fault['field'] or where}: {fault['message']}" for fault in faults[:3])
     hint = "GET /api/openapi.json describes what is expected."
-    details = {"where": where, "fields": faults[:_MOST_FAULTS]}
+    details = {"where": where, "fields": faults[:_MAX_FAULTS]}
     return Problem(422, "invalid_request", f"The {where} does not fit. {said}", hint, details)

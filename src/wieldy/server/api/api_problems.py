@@ -28,7 +28,7 @@ from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
 from .answer_shapes import AnswerShape, JsonValue, PlainText
 
 _LOST = (CallNotFound, NotKept, RunNotFound, ArtifactNotFound, ToolNotFound)
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 
 
 class ProblemFacts(AnswerShape):
@@ -63,7 +63,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
         self.answer = ProblemAnswer(
             error=ProblemFacts(
-                code=code, message=message[:_LONGEST], hint=hint, details=dict(details or {})
+                code=code, message=message[:_MAX_LENGTH], hint=hint, details=dict(details or {})
             )
         )
 

@@ -16,7 +16,7 @@ from .api_problems import not_found
 from .tool_resource import find_tool
 
 _COVERED = "this is a secret that you can't see; write its value, or decide without editing"
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 class CheckedArguments(Input):
@@ -83,7 +83,7 @@ def find_covered(parked: Parked, edited: Mapping[str, Any]) -> list[str]:
 
 
 def _compare(edited: Any, shown: Any, place: str, found: list[str]) -> None:
-    if place.count(".") + place.count("[") > _DEEPEST:
+    if place.count(".") + place.count("[") > _MAX_DEPTH:
         return
     if isinstance(edited, Mapping) and isinstance(shown, Mapping):
         for name in edited.keys() & shown.keys():

@@ -28,10 +28,10 @@ from .api_problems import Problem, forbidden, not_found, too_many_calls, wrong_v
 from .call_shapes import CallBrief, CallDetail, describe_call, describe_whole_call
 from .live_feed import NOTHING_SHOWN
 
-_MOST_CHILDREN = 100
-_MOST_WORDS = 10
+_MAX_CHILDREN = 100
+_MAX_WORDS = 10
 # A name in the store may be this long.
-_LONGEST = 500
+_MAX_LENGTH = 500
 
 
 class CallQuery(Input):
@@ -39,8 +39,8 @@ class CallQuery(Input):
 
     state: CallState | None = Field(None, description="Only calls in this state.")
     tool: str | None = Field(None, max_length=1000)
-    session: str | None = Field(None, max_length=_LONGEST)
-    caller: str | None = Field(None, max_length=_LONGEST)
+    session: str | None = Field(None, max_length=_MAX_LENGTH)
+    caller: str | None = Field(None, max_length=_MAX_LENGTH)
     parent: str | None = Field(None, max_length=1000, description="Only calls made by this call.")
     since: AwareDatetime | None = Field(None, description="Only calls proposed then or later.")
     until: AwareDatetime | None = Field(None, description="Only calls proposed before then.")
@@ -74,13 +74,13 @@ class NewCall(Input):
     session: str | None = Field(
         None,
         min_length=1,
-        max_length=_LONGEST,
+        max_length=_MAX_LENGTH,
         description="Where tokens are used, every caller has the session of their name.",
     )
     idempotency_key: str | None = Field(
         None,
         min_length=1,
-        max_length=_LONGEST,
+        max_length=_MAX_LENGTH,
         description="Calls with the same key run once, and all get the same outcome.",
     )
     wait: float = Field(
@@ -178,7 +178,7 @@ async def interrupt_call(asked: Asked) -> Interruption:
 def clean_search(text: str) -> str:
     """Words to search for; what no database takes is left out, and there are ten at most."""
     kept = clean_text(text.replace("\0", " "))
-    return " ".join(str(kept).split()[:_MOST_WORDS])
+    return " ".join(str(kept).split()[:_MAX_WORDS])
 
 
 async def find_call(asked: Asked, call_id: str) -> Entry:
@@ -199,9 +199,9 @@ def check_open(asked: Asked) -> None:
 async def describe_entry(asked: Asked, entry: Entry, whole: bool = False) -> CallDetail:
     """A recorded call in full."""
     wanted = CallFilter(parent=entry.call.id, caller=None if asked.sees_all else asked.name)
-    rows = (await read_brief_page(asked.store, wanted, None, _MOST_CHILDREN + 1)).rows
-    children = [describe_call(read_brief_entry(row)) for row in rows[:_MOST_CHILDREN]]
-    more = len(rows) > _MOST_CHILDREN
+    rows = (await read_brief_page(asked.store, wanted, None, _MAX_CHILDREN + 1)).rows
+    children = [describe_call(read_brief_entry(row)) for row in rows[:_MAX_CHILDREN]]
+    more = len(rows) > _MAX_CHILDREN
     hub = asked.api.hub
     live = NOTHING_SHOWN if hub is None or entry.ended else hub.feed.read(entry.call.id)
     # A result may be large, and others must not wait for it.

@@ -14,7 +14,7 @@ from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, c
 from .live_feed import NOTHING_SHOWN, LiveState
 from .shown_blocks import ArtifactPlace, ShownBlock, describe_blocks, find_spilled
 
-_LONGEST_ERROR = 2000
+_MAX_ERROR = 2000
 StoryKind = Literal[
     "proposed", "repaired", "judged", "decided", "answered", "started", "attempts", "ended"
 ]
@@ -158,7 +158,7 @@ def _brief_facts(outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "because": None if recorded is None else recorded.because,
         "decision": None if call.decision is None else _describe_decision(call.decision),
-        "error": None if error is None else clean_text(str(error))[:_LONGEST_ERROR],
+        "error": None if error is None else clean_text(str(error))[:_MAX_ERROR],
     }
 
 
@@ -186,7 +186,7 @@ def _tell_story(entry: Entry) -> list[StoryLine]:
     lines.append({"at": entry.started_at, "kind": "started"})
     if entry.attempts > 1:
         lines.append({"at": entry.ended_at, "kind": "attempts", "count": entry.attempts})
-    error = str(entry.error)[:_LONGEST_ERROR] if entry.error else None
+    error = str(entry.error)[:_MAX_ERROR] if entry.error else None
     lines.append({"at": entry.ended_at, "kind": "ended", "state": entry.state, "text": error})
     known = sorted((line for line in lines if line["at"] is not None), key=lambda line: line["at"])
     return [StoryLine.model_validate(line) for line in known]

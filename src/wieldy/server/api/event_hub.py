@@ -21,12 +21,12 @@ from .live_feed import LiveEvent, LiveFeed
 
 _log = logging.getLogger("wieldy.server")
 _REMEMBERED = 2000
-_MOST_WAITING = 1000
-_MOST_REPLAYED = 5000
+_MAX_WAITING = 1000
+_MAX_REPLAYED = 5000
 # A reader that is this far behind is not told what running calls show.
-_MOST_LIVE = 200
+_MAX_LIVE = 200
 # A reader that comes back after a longer time lists the calls again.
-_LONGEST_ABSENCE = 24 * 3600.0
+_MAX_ABSENCE = 24 * 3600.0
 
 
 class EventPlace(NamedTuple):
@@ -84,13 +84,13 @@ class EventReader:
 
     def offer(self, event: LiveEvent) -> None:
         """Keep what a running call shows, unless the stream is behind."""
-        if not self.ended and len(self._waiting) < _MOST_LIVE:
+        if not self.ended and len(self._waiting) < _MAX_LIVE:
             self._waiting.append(event)
             self._bell.set()
 
     def put(self, event: CallEvent) -> None:
         """Keep an event for the stream; one that is too far behind ends, and may come back."""
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             self.end()
         elif not self.ended:
             self._waiting.append(event)
@@ -186,10 +186,10 @@ class EventHub:
         first = self._recent[0].place.number if self._recent else self._number + 1
         if place.life == self._life and first - 1 <= place.number <= self._number:
             return [event for event in self._recent if event.place.number > place.number]
-        if not 0 <= time.time() - place.moment + 60 <= _LONGEST_ABSENCE:
+        if not 0 <= time.time() - place.moment + 60 <= _MAX_ABSENCE:
             return None
-        rows = await read_changed_since(self._store, place.moment, _MOST_REPLAYED)
-        if len(rows) >= _MOST_REPLAYED:
+        rows = await read_changed_since(self._store, place.moment, _MAX_REPLAYED)
+        if len(rows) >= _MAX_REPLAYED:
             return None
         entries = (read_brief_entry(row) for row in rows)
         # A place of no life is found by its time.

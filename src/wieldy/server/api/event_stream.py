@@ -19,8 +19,8 @@ from .event_hub import CallEvent, EventHub, EventPlace, EventReader, StreamEvent
 if TYPE_CHECKING:
     from wieldy.store.store import Store
 
-MOST_STREAMS = 100
-MOST_OF_ONE = 10
+MAX_STREAMS = 100
+MAX_OF_ONE = 10
 # So many of the streams are kept for those who may approve or administer.
 KEPT_STREAMS = 20
 _HEARTBEAT = 15.0
@@ -84,12 +84,12 @@ def _has_room(asked: Asked) -> bool:
     """Whether one more stream may be open."""
     streams = asked.api.streams
     own = sum(1 for stream in streams if stream.name == asked.name)
-    if asked.name is not None and own >= MOST_OF_ONE:
+    if asked.name is not None and own >= MAX_OF_ONE:
         return False
     if asked.sees_all:
-        return len(streams) < MOST_STREAMS
+        return len(streams) < MAX_STREAMS
     others = sum(1 for stream in streams if not stream.sees_all)
-    return others < MOST_STREAMS - KEPT_STREAMS and len(streams) < MOST_STREAMS
+    return others < MAX_STREAMS - KEPT_STREAMS and len(streams) < MAX_STREAMS
 
 
 def start_hub(api: ApiBox, store: "Store") -> EventHub:

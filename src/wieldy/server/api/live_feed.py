@@ -15,11 +15,11 @@ from wieldy.core.call import Call
 from .answer_shapes import clean_text
 
 _SECONDS = 0.1
-_MOST_CALLS = 500
-_LONGEST_MESSAGE = 500
+_MAX_CALLS = 500
+_MAX_MESSAGE = 500
 # The most characters of a call's output: in one event, and for readers who come later.
-_LONGEST_PIECE = 8000
-_LONGEST_TAIL = 16_000
+_MAX_PIECE = 8000
+_MAX_TAIL = 16_000
 
 
 class LiveEvent(NamedTuple):
@@ -75,11 +75,11 @@ class _Showing:
         """Keep the end of what is not passed on yet, and the end of all."""
         self.end += len(text)
         self.unsent += text
-        surplus = len(self.unsent) - _LONGEST_PIECE
+        surplus = len(self.unsent) - _MAX_PIECE
         if surplus > 0:
             self.unsent = self.unsent[surplus:]
             self.left_out += surplus
-        self.tail = (self.tail + text)[-_LONGEST_TAIL:]
+        self.tail = (self.tail + text)[-_MAX_TAIL:]
 
     def take_events(self) -> list[LiveEvent]:
         """What is to be passed on now."""
@@ -117,7 +117,7 @@ class LiveFeed:
             showing = self._showing.get(call.id)
             if showing is None:
                 showing = self._showing[call.id] = _Showing(call)
-                if len(self._showing) > _MOST_CALLS:
+                if len(self._showing) > _MAX_CALLS:
                     self._showing.popitem(last=False)
             _note_item(showing, item)
             first, self._due = not self._due, True
@@ -155,7 +155,7 @@ def _note_item(showing: _Showing, item: Block | Progress) -> None:
     if isinstance(item, Notice):
         showing.add_text(f"{item.message}\n")
     elif isinstance(item, Progress):
-        message = None if item.message is None else str(item.message)[:_LONGEST_MESSAGE]
+        message = None if item.message is None else str(item.message)[:_MAX_MESSAGE]
         showing.news = True
         showing.progress = {
             "progress": _finite(item.done),

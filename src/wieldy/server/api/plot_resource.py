@@ -15,11 +15,11 @@ from .answer_shapes import AnswerShape, Input, Moment, PlainText
 from .api_operations import Asked, operation
 from .api_problems import wrong_value
 
-_MOST_BUCKETS = 200
-_MOST_NAMES = 50
+_MAX_BUCKETS = 200
+_MAX_NAMES = 50
 _MANY = 20
 _DAY = 86_400.0
-_LONGEST_SPAN = 400 * _DAY
+_MAX_SPAN = 400 * _DAY
 _FAILED = frozenset(("error", "timeout", "unknown"))
 # A call that waits is counted when it has ended.
 _UNENDED = "pending"
@@ -78,7 +78,7 @@ async def get_plots(asked: Asked) -> Plots:
     since, until = _read_span(asked.query)
     only = _find_only(asked)
     # Whole minutes, and few enough of them.
-    step = max(1, math.ceil((until - since) / MINUTE / (_MOST_BUCKETS - 1))) * MINUTE
+    step = max(1, math.ceil((until - since) / MINUTE / (_MAX_BUCKETS - 1))) * MINUTE
     rollups = asked.store.rollups
     await asked.api.flush_figures()
     found = await rollups.read(since, until, step, ["status"], only)
@@ -103,7 +103,7 @@ async def get_plots(asked: Asked) -> Plots:
 def _read_span(query: PlotQuery) -> tuple[float, float]:
     until = time.time() if query.until is None else query.until.timestamp()
     since = until - _DAY if query.since is None else query.since.timestamp()
-    if not (0 < until - since <= _LONGEST_SPAN and since >= 0 and until <= time.time() + _DAY):
+    if not (0 < until - since <= _MAX_SPAN and since >= 0 and until <= time.time() + _DAY):
         raise wrong_value("`until` is after `since`, 400 days at most, and not in the future.")
     return since, until
 
@@ -132,7 +132,7 @@ def _group(found: Iterable[Rollup], label: str) -> dict[Any, list[Rollup]]:
 
 def _name_figures(found: Iterable[Rollup], label: str) -> list[NamedFigures]:
     made = [NamedFigures(name=name, **_add_up(each)) for name, each in _group(found, label).items()]
-    return sorted(made, key=lambda each: -each.calls)[:_MOST_NAMES]
+    return sorted(made, key=lambda each: -each.calls)[:_MAX_NAMES]
 
 
 def _add_up(rollups: Sequence[Rollup]) -> Mapping[str, Any]:

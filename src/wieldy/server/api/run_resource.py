@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
 
 _log = logging.getLogger("wieldy.server")
-_MOST_MESSAGES = 500
+_MAX_MESSAGES = 500
 # A run that stops again at once is answered as it stands then.
 _FIRST_SECONDS = 1.0
 _RESUMABLE = ("interrupted", "crashed", "failed", "cancelled")
@@ -214,8 +214,8 @@ def _describe_tree(asked: Asked, tree: WholeRun, whole: bool) -> RunTree:
     return RunTree(
         **_brief_facts(run),
         **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
-        messages=_cut_messages(messages[:_MOST_MESSAGES], whole, cuts),
-        more_messages=len(messages) > _MOST_MESSAGES,
+        messages=_cut_messages(messages[:_MAX_MESSAGES], whole, cuts),
+        more_messages=len(messages) > _MAX_MESSAGES,
         resumable=resumable,
         usage=tree.usage,
         spent=tree.spent,

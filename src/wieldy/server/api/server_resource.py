@@ -8,8 +8,8 @@ from .answer_shapes import AnswerShape, PlainText
 from .api_operations import Asked, NoInput, operation
 from .api_problems import not_found
 
-_MOST_LINES = 200
-_MOST_CHARACTERS = 20_000
+_MAX_LINES = 200
+_MAX_CHARACTERS = 20_000
 
 
 class ServerHealth(AnswerShape):
@@ -49,7 +49,7 @@ async def get_server(asked: Asked) -> ServerDetail:
     for server, count in await _find(asked):
         if server.name == asked.part("name"):
             said = server.stderr if asked.reads_as() else ""
-            last = "\n".join(said.splitlines()[-_MOST_LINES:])[-_MOST_CHARACTERS:]
+            last = "\n".join(said.splitlines()[-_MAX_LINES:])[-_MAX_CHARACTERS:]
             health = _describe(server, count, asked).model_dump()
             return ServerDetail(**health, stderr=last or None)
     raise not_found("server", "GET /api/servers")

@@ -13,11 +13,11 @@ from wieldy.wire.picture_kinds import find_picture_kind, find_picture_size, read
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
 from .path_parts import write_part
 
-_MOST_BLOCKS = 200
+_MAX_BLOCKS = 200
 _SCHEME = "artifact://"
 # How much of pictures is answered with a call, as base64; the others are read by their address.
-_LARGEST_PICTURE = 1_400_000
-_MOST_OF_PICTURES = 4_000_000
+_MAX_PICTURE = 1_400_000
+_MAX_OF_PICTURES = 4_000_000
 # Texts and colour profiles may come before the size of a picture.
 _BEGINNING = 400_000
 
@@ -63,8 +63,8 @@ def describe_blocks(outcome: Outcome, whole: bool, stored: bool) -> list[ShownBl
         kind: BlockType = "text" if cuts else "json"
         facts = {"text": shown} if cuts else {"value": shown}
         return [_make_block(outcome, 0, kind, stored, cut=bool(cuts), **facts)]
-    made, room = [], _MOST_OF_PICTURES
-    for number, block in enumerate(blocks[:_MOST_BLOCKS]):
+    made, room = [], _MAX_OF_PICTURES
+    for number, block in enumerate(blocks[:_MAX_BLOCKS]):
         facts = _read_block(block, whole, room)
         room -= len(facts.get("data") or "")
         made.append(_make_block(outcome, number, stored=stored, **facts))
@@ -107,7 +107,7 @@ def _read_picture(data: str, room: int) -> dict[str, Any]:
     beginning = read_base64(text[: len(text) // 4 * 4]) or b""
     kind = find_picture_kind(beginning)
     width, height = find_picture_size(beginning) or (None, None)
-    small = len(data) <= min(_LARGEST_PICTURE, room)
+    small = len(data) <= min(_MAX_PICTURE, room)
     shown = data if kind and small else None
     return {"mime_type": kind, "data": shown, "width": width, "height": height, "cut": not small}
 

@@ -19,8 +19,8 @@ from .api_operations import Asked, operation
 from .api_problems import forbidden, not_found
 
 LockStateName = Literal["locked", "changed", "new", "none"]
-_LONGEST_LINE = 500
-_MOST_LOSSES = 100
+_MAX_LINE = 500
+_MAX_LOSSES = 100
 
 
 class ToolQuery(Input):
@@ -221,7 +221,7 @@ def _find_losses(tool: Tool) -> list[ProviderLoss]:
             provider=each, path=change.path, what=f"{change.keyword} {change.what} ({change.why})"
         )
         for each in PROVIDERS
-        for change in report([tool], each).tools[tool.name][:_MOST_LOSSES]
+        for change in report([tool], each).tools[tool.name][:_MAX_LOSSES]
         if change.lost
     ]
 
@@ -230,7 +230,7 @@ def _tool_facts(tool: Tool) -> dict[str, Any]:
     kind, _, server = tool.source.partition(":")
     return {
         "name": tool.name,
-        "description": cut_text(first_line(tool.description), _LONGEST_LINE),
+        "description": cut_text(first_line(tool.description), _MAX_LINE),
         "group": tool.group,
         "tags": list(tool.tags),
         "permission": tool.permission.value,

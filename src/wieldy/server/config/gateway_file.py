@@ -19,8 +19,8 @@ PlainText = Annotated[str, StringConstraints(pattern=NO_NUL)]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=NO_NUL)]
 # inf and nan are refused.
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-_LONGEST_SECONDS = 100 * 366 * 86400
-_MOST_KEPT = 10**15
+_MAX_SECONDS = 100 * 366 * 86400
+_MAX_KEPT = 10**15
 ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 # Seconds as a number, or a text such as "90s" or "7d".
 Duration = Annotated[float | str, Field(description='Seconds, or a text such as "90s" or "7d".')]
@@ -72,13 +72,13 @@ class RetentionTable(FileTable):
         default=None, gt=0, le=36_600, description="Days that calls and sessions are kept."
     )
     calls: int | None = Field(
-        default=None, gt=0, le=_MOST_KEPT, description="How many calls are kept."
+        default=None, gt=0, le=_MAX_KEPT, description="How many calls are kept."
     )
     messages: int | None = Field(
-        default=None, gt=0, le=_MOST_KEPT, description="How many messages a session keeps."
+        default=None, gt=0, le=_MAX_KEPT, description="How many messages a session keeps."
     )
     versions: int | None = Field(
-        default=None, gt=0, le=_MOST_KEPT, description="How many versions an artifact keeps."
+        default=None, gt=0, le=_MAX_KEPT, description="How many versions an artifact keeps."
     )
 
 
@@ -438,6 +438,6 @@ def read_seconds(given: float | str) -> float:
         if not pieces or "".join(map("".join, pieces)) != given:
             raise ValueError('a length of time is written like "90s", "30m", "12h" or "7d"')
         given = sum(float(size) * _UNITS[unit] for size, unit in pieces)
-    if not 0 < given <= _LONGEST_SECONDS:
+    if not 0 < given <= _MAX_SECONDS:
         raise ValueError("a length of time is more than 0, and a hundred years at most")
     return float(given)

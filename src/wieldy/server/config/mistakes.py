@@ -25,7 +25,7 @@ from .gateway_file import NO_NUL, FileTable, GatewayFile, RuleTable
 from .key_lines import KeyPath, find_lines
 from .webhook_tables import find_bad_webhooks
 
-_LARGEST = 1024 * 1024
+_MAX_SIZE = 1024 * 1024
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _SHORT = 80
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -95,8 +95,8 @@ def read_gateway(path: Path) -> GatewayFile:
         FileMistakes: The file can't be read, or something in it is wrong.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError(f"it is larger than {_LARGEST:,} bytes")
+        if path.stat().st_size > _MAX_SIZE:
+            raise ValueError(f"it is larger than {_MAX_SIZE:,} bytes")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise FileMistakes(path, [Mistake(1, "the file", f"can't be read: {error}")]) from None

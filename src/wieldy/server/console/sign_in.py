@@ -24,7 +24,7 @@ from .console_routes import HEADERS
 from .terminal_sign_ins import BegunSession, LinkTaker
 
 _HEADERS = {**HEADERS, "cache-control": "no-store"}
-_LONGEST_KEY = 200
+_MAX_KEY = 200
 _ASK = "Ask whoever runs the gateway for another one."
 
 
@@ -115,7 +115,7 @@ async def _read_key(request: Request) -> str:
     except ValueError:
         sent = None
     key = sent.get("key") if isinstance(sent, dict) else None
-    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
+    if not isinstance(key, str) or not 0 < len(key) <= _MAX_KEY:
         raise Problem(422, "invalid_request", "A link has a key after its #.", _ASK)
     return key
 

@@ -8,10 +8,10 @@ from prometheus_client.registry import Collector
 from wieldy.core.call import Outcome
 from wieldy.store.databases.tables import LATENCY_BOUNDS
 
-MOST_TOOLS = 200
-MOST_CALLERS = 50
+MAX_TOOLS = 200
+MAX_CALLERS = 50
 OTHER = "other"
-_LONGEST_LABEL = 200
+_MAX_LABEL = 200
 
 
 class BoundedNames:
@@ -60,8 +60,8 @@ class Instruments:
             ("tool",),
             registry=self.registry,
         )
-        self._tools = BoundedNames(MOST_TOOLS, is_tool)
-        self._callers = BoundedNames(MOST_CALLERS)
+        self._tools = BoundedNames(MAX_TOOLS, is_tool)
+        self._callers = BoundedNames(MAX_CALLERS)
 
     @property
     def collectors(self) -> tuple[Collector, ...]:
@@ -85,4 +85,4 @@ class Instruments:
 
 def clean_label(name: str) -> str:
     """A name that can be encoded; quotes and line ends are escaped by the exposition."""
-    return name[:_LONGEST_LABEL].encode("utf-8", "replace").decode()
+    return name[:_MAX_LABEL].encode("utf-8", "replace").decode()

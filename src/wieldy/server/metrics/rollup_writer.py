@@ -10,7 +10,7 @@ from wieldy.core.errors import WieldyError
 from wieldy.store.rollups import MINUTE, RollupKey, Rollups, RollupSum
 
 # While the store can't be written the sums stay in memory, up to this many.
-_MOST_SUMS = 20_000
+_MAX_SUMS = 20_000
 _log = logging.getLogger("wieldy")
 
 
@@ -33,7 +33,7 @@ class RollupWriter:
         with self._lock:
             found = self._sums.get(key)
             if found is None:
-                if len(self._sums) >= _MOST_SUMS:
+                if len(self._sums) >= _MAX_SUMS:
                     # The oldest goes first, because dicts keep the order of insertion.
                     self._sums.pop(next(iter(self._sums)))
                 found = self._sums[key] = RollupSum()
@@ -66,5 +66,5 @@ class RollupWriter:
                     sums[key].merge(each)
                 else:
                     sums[key] = each
-            for key in list(sums)[: max(0, len(sums) - _MOST_SUMS)]:
+            for key in list(sums)[: max(0, len(sums) - _MAX_SUMS)]:
                 del sums[key]

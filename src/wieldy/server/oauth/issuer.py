@@ -26,8 +26,8 @@ _ALGORITHMS = (
     "EdDSA",
 )
 _LEEWAY_SECONDS = 30
-_LONGEST_TOKEN = 16 * 1024
-_LONGEST_NAME = 200
+_MAX_TOKEN = 16 * 1024
+_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class OAuthIssuer:
         """
         claims = await self._read_claims(token)
         name = None if claims is None else claims.get(self._name_claim)
-        if claims is None or not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        if claims is None or not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             return None
         if not self._grants:
             return Identity(ISSUED + name, frozenset(("call",)), claims=claims)
@@ -103,7 +103,7 @@ class OAuthIssuer:
         await self._keys.close()
 
     async def _read_claims(self, token: str) -> dict[str, Any] | None:
-        if len(token) > _LONGEST_TOKEN or token.count(".") != 2:
+        if len(token) > _MAX_TOKEN or token.count(".") != 2:
             return None
         try:
             header = jwt.get_unverified_header(token)

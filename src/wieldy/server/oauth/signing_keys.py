@@ -17,8 +17,8 @@ _FRESH_SECONDS = 600.0
 # Tokens with unknown keys make us fetch at most this often, with keys at hand and without.
 _RETRY_SECONDS = 30.0
 _FAILED_SECONDS = 2.0
-_LARGEST = 1024 * 1024
-_MOST_KEYS = 100
+_MAX_SIZE = 1024 * 1024
+_MAX_KEYS = 100
 # The paths at which an issuer describes itself: that of OpenID Connect, and that of OAuth.
 _DESCRIPTIONS = ("openid-configuration", "oauth-authorization-server")
 
@@ -92,7 +92,7 @@ class SigningKeys:
         if not isinstance(listed, list):
             raise ValueError(f"{address} has no list of keys")
         found: dict[str | None, SigningKey] = {}
-        for each in listed[:_MOST_KEYS]:
+        for each in listed[:_MAX_KEYS]:
             if not isinstance(each, dict) or each.get("use") not in (None, "sig"):
                 continue
             try:
@@ -121,7 +121,7 @@ class SigningKeys:
         raise ValueError(f"it does not describe itself ({'; '.join(failures)})")
 
     async def _fetch_object(self, address: str) -> dict[str, Any]:
-        response = await self._client.fetch(address, _LARGEST)
+        response = await self._client.fetch(address, _MAX_SIZE)
         found = parse_json(response.content)
         if not isinstance(found, dict):
             raise ValueError(f"{address} is no JSON object")

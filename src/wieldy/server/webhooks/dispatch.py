@@ -17,7 +17,7 @@ from .posting import GONE, Postman
 from .webhook import Webhook
 
 # A slow receiver uses up its own places, and none of the others'.
-MOST_AT_ONCE = 4
+MAX_AT_ONCE = 4
 PAUSE = 0.5
 _PAUSE_AFTER_FAILURE = 5.0
 # How often the store is told that these webhooks are still there.
@@ -174,7 +174,7 @@ class Webhooks:
         made = await self.outbox.make_deliveries(make_message) if has_events else 0
         for name in due & self._hooks.keys():
             running = self._sending.setdefault(name, set())
-            free = MOST_AT_ONCE - len(running)
+            free = MAX_AT_ONCE - len(running)
             claimed = await self.outbox.claim(name, free) if free > 0 else []
             for delivery in claimed:
                 task = asyncio.create_task(self._send(self._hooks[name], delivery))

@@ -13,9 +13,9 @@ from wieldy.store.ledger_entry import Entry, read_entry_or_say
 from wieldy.store.outbox.outbox import OutboxEvent
 
 # The specification recommends less than this for a body, in bytes.
-LARGEST_BODY = 20_000
-_LONGEST_TEXT = 1_000
-_LARGEST_ARGUMENTS = 8_000
+MAX_BODY = 20_000
+_MAX_TEXT = 1_000
+_MAX_ARGUMENTS = 8_000
 _IDS = ("tool", "call_id", "state", "path")
 TEST_KIND = "webhook.test"
 _log = logging.getLogger("wieldy.server")
@@ -37,7 +37,7 @@ def make_message(event: OutboxEvent) -> str:
     without = data | {"arguments": None, "arguments_whole": False} if "arguments" in data else data
     for each in (data, without):
         body = _write(event.kind, event.at, each)
-        if len(body.encode()) <= LARGEST_BODY:
+        if len(body.encode()) <= MAX_BODY:
             return body
     return _write(event.kind, event.at, {**brief, "call": None})
 
@@ -65,7 +65,7 @@ def _describe_entry(kind: str, entry: Entry) -> dict[str, Any]:
     facts: dict[str, Any] = {"call": describe_call(entry).model_dump(mode="json")}
     if kind == "call.pending":
         arguments = clean_json(entry.call.arguments)
-        fits = len(dump_json(arguments, MAX_WRAPPED, ensure_ascii=False)) <= _LARGEST_ARGUMENTS
+        fits = len(dump_json(arguments, MAX_WRAPPED, ensure_ascii=False)) <= _MAX_ARGUMENTS
         facts["arguments"] = arguments if fits else None
         facts["arguments_whole"] = fits and not entry.partial
     return facts
@@ -80,7 +80,7 @@ def _shorten(data: dict[str, Any]) -> dict[str, Any]:
 def _shorten_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shorten_value(each) for key, each in value.items()}
-    return cut_text(value, _LONGEST_TEXT) if isinstance(value, str) else value
+    return cut_text(value, _MAX_TEXT) if isinstance(value, str) else value
 
 
 def _write(kind: str, at: float, data: dict[str, Any]) -> str:

@@ -16,10 +16,10 @@ from .webhook import Webhook
 
 # Seconds between one attempt and the next; together a little more than a day.
 PAUSES = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0, 43_200.0)
-_LONGEST_PAUSE = 43_200.0
+_MAX_PAUSE = 43_200.0
 # A receiver has this long to answer, whatever it does meanwhile.
 SECONDS = 20.0
-_LONGEST_ERROR = 300
+_MAX_ERROR = 300
 GONE = 410
 
 
@@ -73,12 +73,12 @@ class Postman:
         self, delivery: Delivery, status: int | None, error: str, wait: float = 0.0
     ) -> SendResult:
         """What follows from a failed attempt: another one later, or none."""
-        error = visible_line(error, _LONGEST_ERROR)
+        error = visible_line(error, _MAX_ERROR)
         if delivery.kind == TEST_KIND or delivery.attempts > len(self._pauses):
             return SendResult("failed", status, error)
         # Receivers that failed together must not be tried again all at once.
         pause = self._pauses[max(0, delivery.attempts - 1)] * random.uniform(0.8, 1.2)
-        return SendResult("waiting", status, error, max(pause, min(wait, _LONGEST_PAUSE)))
+        return SendResult("waiting", status, error, max(pause, min(wait, _MAX_PAUSE)))
 
 
 def _make_request(webhook: Webhook, delivery: Delivery) -> HttpRequest:

@@ -11,7 +11,7 @@ import hmac
 _PREFIX = "whsec_"
 # Keys of the signatures with key pairs, which the specification knows too.
 _KEY_PAIR = ("whsk_", "whpk_")
-_SHORTEST, _LONGEST = 24, 64
+_SHORTEST, _MAX_LENGTH = 24, 64
 _MAKE = "Make one with: echo whsec_$(openssl rand -base64 32)"
 
 
@@ -38,8 +38,8 @@ def read_secret(text: str) -> bytes:
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"after {_PREFIX} comes a key in base64. {_MAKE}") from None
-    if not _SHORTEST <= len(key) <= _LONGEST:
-        raise ValueError(f"a key has {_SHORTEST} to {_LONGEST} bytes, not {len(key)}. {_MAKE}")
+    if not _SHORTEST <= len(key) <= _MAX_LENGTH:
+        raise ValueError(f"a key has {_SHORTEST} to {_MAX_LENGTH} bytes, not {len(key)}. {_MAKE}")
     return key
 
 

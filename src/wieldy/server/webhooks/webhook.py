@@ -17,7 +17,7 @@ from .signatures import read_secret
 
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
-_LONGEST_URL = 2000
+_MAX_URL = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def name_of_host(url: str) -> str:
 
 
 def _find_fault(url: str) -> str | None:
-    if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
-        return f"an address has at most {_LONGEST_URL} printable ASCII characters, without blanks"
+    if len(url) > _MAX_URL or not url.isascii() or not url.isprintable() or " " in url:
+        return f"an address has at most {_MAX_URL} printable ASCII characters, without blanks"
     try:
         parts, other = urlsplit(url), Url(url)
         host, port = parts.hostname, parts.port

@@ -13,7 +13,7 @@ from wieldy.store.databases.tables import access_tokens, sign_ins
 from wieldy.store.store_access import StoreAccess
 
 LINK_SECONDS = 600.0
-LONGEST_LINK = 86_400.0
+MAX_LINK = 86_400.0
 SESSION_SECONDS = 12 * 3600.0
 _REMEMBERED_SECONDS = 30 * 86_400.0
 _RANDOM_BYTES = 32
@@ -62,7 +62,7 @@ class SignIns:
         Example:
             `key = await box.store.sign_ins.make_link("ann")`
         """
-        if not 0 < seconds <= LONGEST_LINK:
+        if not 0 < seconds <= MAX_LINK:
             raise ValueError("A sign-in link works for a day at most.")
         key = _LINK_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 

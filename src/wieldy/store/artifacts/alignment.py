@@ -15,7 +15,7 @@ from operator import sub
 # For each bit of a byte, the table that turns bytes into the digits of that bit.
 _DIGITS = [bytes(b"01"[byte >> bit & 1] for byte in range(256)) for bit in range(8)]
 # The most bytes of masks: a text with thousands of different characters would need gigabytes.
-_MOST_BYTES = 1 << 26
+_MAX_BYTES = 1 << 26
 
 
 def edit_distances(passage: str, text: str, from_start: bool = False) -> list[int]:
@@ -59,7 +59,7 @@ def _character_masks(passage: str, text: str) -> Callable[[str], int]:
         ones = int(digits or b"0", 2)
         planes.append((whole ^ ones, ones))
 
-    @lru_cache(_MOST_BYTES // (len(text) // 8 + 100))
+    @lru_cache(_MAX_BYTES // (len(text) // 8 + 100))
     def mask(character: str) -> int:
         code, found = codes[character], whole
         for bit, plane in enumerate(planes):

@@ -21,11 +21,11 @@ from .artifact_errors import ArtifactNotFound, ArtifactTaken, VersionConflict
 from .difference import unified_diff
 from .fuzzy import splice_passage
 
-_LONGEST_ID = 500
+_MAX_ID = 500
 # When writers collide, one of them succeeds each time. A writer that has failed this many times
 # gives up, after some twenty seconds.
-_MOST_TRIES = 400
-_LONGEST_PAUSE = 0.05
+_MAX_TRIES = 400
+_MAX_PAUSE = 0.05
 
 
 class Artifacts:
@@ -241,7 +241,7 @@ class Artifacts:
         """
         if not old:
             raise ValueError("old is empty: it is the passage that new replaces")
-        for tries in range(_MOST_TRIES):
+        for tries in range(_MAX_TRIES):
             head, current = await self._find_current(id, session, expect)
             # This runs on a thread, because a near match in a long text takes time.
             made = await asyncio.to_thread(splice_passage, id, current.content, old, new)
@@ -277,7 +277,7 @@ class Artifacts:
             ArtifactNotFound: The session has no such artifact.
             VersionConflict: The current version is not the expected one.
         """
-        for tries in range(_MOST_TRIES):
+        for tries in range(_MAX_TRIES):
             head = await self._store.read(lambda c: _find_head(c, id, session))
             _check_expected(head, expect)
             row = _version_row(head.birth, head.version + 1, "rewrite", content, by)
@@ -313,7 +313,7 @@ class Artifacts:
         Returns:
             The handle of the artifact.
         """
-        id = call.id if len(call.id) <= _LONGEST_ID else digest_of(call.id)
+        id = call.id if len(call.id) <= _MAX_ID else digest_of(call.id)
         session = call.scope.session
         title = f"Result of {call.tool}"
         if untrusted is None:
@@ -365,7 +365,7 @@ class Artifacts:
 
 async def _let_others_write(tries: int) -> None:
     """Let faster writers finish."""
-    await asyncio.sleep(min(tries / 1000, _LONGEST_PAUSE))
+    await asyncio.sleep(min(tries / 1000, _MAX_PAUSE))
 
 
 def _find_head(connection: Connection, id: str, session: str | None) -> Row[Any]:
@@ -420,8 +420,8 @@ def _build_head(row: Row[Any]) -> Head:
 
 
 def _check_id(id: str) -> None:
-    if not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID:
-        raise ValueError(f"an artifact's id is text of 1 to {_LONGEST_ID} characters")
+    if not isinstance(id, str) or not 0 < len(id) <= _MAX_ID:
+        raise ValueError(f"an artifact's id is text of 1 to {_MAX_ID} characters")
 
 
 def _check_expected(head: Row[Any], expect: int | None) -> None:

@@ -59,14 +59,14 @@ def _splice_nearest(id: str, content: str, old: str, new: str) -> Spliced:
 
 # The most cells of the table of distances, about a second and a half of work. If the passage is
 # as long as its text, finding the ends takes as long again, twice.
-_MOST_CELLS = 1 << 33
+_MAX_CELLS = 1 << 33
 # The cost of a row of the table beyond its cells.
 _ROW_CELLS = 1 << 12
 # Below this, measuring every place costs less than looking for pieces.
 _FEW_CELLS = 1 << 25
 _PIECE = 8
 # A piece that is in the passage more often than this does not identify a place.
-_MOST_PLACES = 8
+_MAX_PLACES = 8
 # A place is measured if one piece per this many characters is found about where it belongs.
 _DEMANDED = 40
 # One edit per this many characters is expected; more edits leave too few pieces whole.
@@ -115,7 +115,7 @@ def _search_everywhere(passage: str, text: str) -> tuple[int, int] | None:
 def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
     """The same if few edits are enough; None says only that they are not."""
     length = len(passage)
-    if length * len(text) < _FEW_CELLS or length * length > _MOST_CELLS:
+    if length * len(text) < _FEW_CELLS or length * length > _MAX_CELLS:
         return None
     places, dull = _telling_pieces(passage)
     # The most edits that leave enough of the identifying pieces whole.
@@ -142,17 +142,17 @@ def _telling_pieces(passage: str) -> tuple[dict[str, list[int]], int]:
     places: dict[str, list[int]] = {}
     for at in range(len(passage) - _PIECE + 1):
         places.setdefault(passage[at : at + _PIECE], []).append(at)
-    dull = sorted(at for each in places.values() if len(each) > _MOST_PLACES for at in each)
+    dull = sorted(at for each in places.values() if len(each) > _MAX_PLACES for at in each)
     apart, after = 0, 0
     for at in dull:
         if at >= after:
             apart, after = apart + 1, at + _PIECE
-    return {piece: each for piece, each in places.items() if len(each) <= _MOST_PLACES}, apart
+    return {piece: each for piece, each in places.items() if len(each) <= _MAX_PLACES}, apart
 
 
 def _is_too_much(passage: str, text: str, parts: _Parts) -> bool:
     columns = sum(min(end, len(text)) - start + _ROW_CELLS for start, end in parts)
-    return columns * len(passage) > _MOST_CELLS
+    return columns * len(passage) > _MAX_CELLS
 
 
 def _measure_parts(

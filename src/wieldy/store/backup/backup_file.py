@@ -26,7 +26,7 @@ _OPEN_FILES = "/proc/self/fd"
 # What a file system says that can't do something.
 _MISSING = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # A line holds one row, and a row at most a few large results.
-_LONGEST_LINE = 1 << 30
+_MAX_LINE = 1 << 30
 
 
 class BackupError(WieldyError, ValueError):
@@ -209,7 +209,7 @@ class BackupReader:
         self.rows = rows
 
     def _read_line(self, file: BinaryIO) -> bytes:
-        line = file.readline(_LONGEST_LINE)
+        line = file.readline(_MAX_LINE)
         if not line.endswith(b"\n"):
             raise BackupError(self.path, _CUT)
         return line

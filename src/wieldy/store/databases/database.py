@@ -25,7 +25,7 @@ T = TypeVar("T")
 Operation = Callable[[Connection], T]
 
 DURABILITIES = get_args(Durability)
-MOST_IN_ONE_COMMIT = 500
+MAX_IN_ONE_COMMIT = 500
 
 
 class CommitMeter:

@@ -16,7 +16,7 @@ from wieldy.core.errors import StoreUnavailable
 from wieldy.core.sync import LoopThread
 
 from .database import (
-    MOST_IN_ONE_COMMIT,
+    MAX_IN_ONE_COMMIT,
     CommitMeter,
     JobIntake,
     Operation,
@@ -144,7 +144,7 @@ class Postgres:
         going_on = True
         while going_on:
             batch = [await self._jobs.get()]
-            while not self._jobs.empty() and len(batch) < MOST_IN_ONE_COMMIT:
+            while not self._jobs.empty() and len(batch) < MAX_IN_ONE_COMMIT:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
             jobs = [job for job in batch if job is not None]

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from wieldy.core.forking import at_fork
 
 from .database import (
-    MOST_IN_ONE_COMMIT,
+    MAX_IN_ONE_COMMIT,
     CommitMeter,
     JobIntake,
     Operation,
@@ -296,7 +296,7 @@ class Sqlite:
     def _next_batch(self) -> tuple[list[StoreJob], bool]:
         """All jobs that wait now, and whether there may be more."""
         batch: list[StoreJob] = []
-        while not batch or (len(batch) < MOST_IN_ONE_COMMIT and not self._jobs.empty()):
+        while not batch or (len(batch) < MAX_IN_ONE_COMMIT and not self._jobs.empty()):
             job = self._jobs.get()
             if job is None:
                 return batch, False

@@ -216,9 +216,9 @@ def _any_of(states: Iterable[str]) -> str:
 _WAITING = _any_of(state for state in OPEN if state != "started")
 _OVER = _any_of(OVER)
 # A model may ask for a tool of any name, and an index accepts only short texts.
-_LONGEST_NAME = 500
-_SHORT_NAME = f"length(tool) <= {_LONGEST_NAME}"
-_LONG_NAME = f"length(tool) > {_LONGEST_NAME}"
+_MAX_NAME = 500
+_SHORT_NAME = f"length(tool) <= {_MAX_NAME}"
+_LONG_NAME = f"length(tool) > {_MAX_NAME}"
 # Most calls start when they are proposed. The row of a call that had to wait is written long
 # after the time by which rows are found.
 _LATE_SECONDS = 30
@@ -244,7 +244,7 @@ _add_index("wieldy_calls_parent", "parent", "proposed_at", where="parent IS NOT 
 
 def of_tool(tool: str) -> ColumnElement[bool]:
     """The calls of a tool, found by the index over short names or by the one over long ones."""
-    short = len(pack_text(tool)) <= _LONGEST_NAME
+    short = len(pack_text(tool)) <= _MAX_NAME
     return and_(calls.c.tool == tool, text(_SHORT_NAME if short else _LONG_NAME))
 
 
@@ -381,7 +381,7 @@ IS_CARRIED_ON = text("state = 'running'")
 IS_LEFT = text(_any_of(("interrupted", "crashed")))
 # A run is listed by its session, its agent or its state, and found by the run around it.
 _IS_ENDED_RUN = text(_any_of(("failed", "cancelled", "done")))
-_SHORT_AGENT = text(f"length(agent) <= {_LONGEST_NAME}")
+_SHORT_AGENT = text(f"length(agent) <= {_MAX_NAME}")
 for _name, _columns, _only in (
     ("carried_on", (runs.c.created_at,), IS_CARRIED_ON),
     ("left", (runs.c.created_at,), IS_LEFT),
@@ -397,7 +397,7 @@ for _name, _columns, _only in (
 def of_agent(agent: str) -> ColumnElement[bool]:
     """The runs of an agent, found by the index if its name is short enough."""
     named = runs.c.agent == agent
-    return and_(named, _SHORT_AGENT) if len(pack_text(agent)) <= _LONGEST_NAME else named
+    return and_(named, _SHORT_AGENT) if len(pack_text(agent)) <= _MAX_NAME else named
 
 
 def in_run_state(state: str) -> ColumnElement[bool]:

@@ -21,7 +21,7 @@ from .workspace_run import run_in_workspace
 from .workspaces import Workspace, find_service, make_workspace
 
 _RUN_PYTHON = "run_python"
-_LONGEST = 1_000_000
+_MAX_LENGTH = 1_000_000
 _DRIVER = Path(__file__).with_name("python_driver.py")
 
 
@@ -144,9 +144,9 @@ def _encode(what: str, text: str) -> bytes:
     """The bytes of a program; `ValueError` where no program looks like this."""
     if not text.strip():
         raise ValueError(f"The {what} is empty. Send what is to be run.")
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         raise ValueError(
-            f"The {what} has {len(text):,} characters, and {_LONGEST:,} are the most. "
+            f"The {what} has {len(text):,} characters, and {_MAX_LENGTH:,} are the most. "
             "Write data to a file and read it from there."
         )
     if "\0" in text:

@@ -12,9 +12,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # An entry takes room even where it is empty.
 _ENTRY_BYTES = 4096
 # How many folders one walk has open.
-_MOST_OPEN = 100
+_MAX_OPEN = 100
 # So deep a folder changes its owner with what is in it.
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 def measure_folder(path: str, most: int, backwards: bool = False) -> int:
@@ -81,8 +81,8 @@ class _Walk:
     def _enter(self, handle: int) -> None:
         names = sorted(_list_names(handle), reverse=not self._backwards)
         self._levels.append(_Level(handle, os.fstat(handle), names))
-        if len(self._levels) > _MOST_OPEN:
-            self._close(self._levels[-1 - _MOST_OPEN])
+        if len(self._levels) > _MAX_OPEN:
+            self._close(self._levels[-1 - _MAX_OPEN])
 
     def _leave(self) -> None:
         """Go on in the folder above, which is opened again if it was closed meanwhile."""
@@ -186,7 +186,7 @@ def give_folder(path: str, owner: int) -> None:
 
 
 def _give_folder(folder: int, owner: int, depth: int) -> None:
-    for name in _list_names(folder) if depth <= _DEEPEST else ():
+    for name in _list_names(folder) if depth <= _MAX_DEPTH else ():
         with suppress(OSError):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             is_folder = stat.S_ISDIR(found.st_mode)

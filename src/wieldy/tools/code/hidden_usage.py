@@ -31,7 +31,7 @@ _PIPE_BYTES = 65_536
 # What bytes on their way take: each twice its size, and a few that were sent alone much more.
 _BYTES_FOR_ONE, _BYTES_FOR_LONE = 2, 1024
 _TCP_LIMITS = {"tx": "/proc/sys/net/ipv4/tcp_wmem", "rx": "/proc/sys/net/ipv4/tcp_rmem"}
-_LARGEST_BUFFER = 1 << 23
+_MAX_BUFFER = 1 << 23
 # What the system keeps for each part of the memory that a process has mapped.
 _MAP_BYTES = 256
 # Memory without a file that processes share, and files that are only memory.
@@ -257,4 +257,4 @@ def _read_largest(path: str) -> int:
         with open(path, "rb") as sizes:
             return int(sizes.read().split()[2])
     except (OSError, ValueError, IndexError):
-        return _LARGEST_BUFFER
+        return _MAX_BUFFER

@@ -11,11 +11,11 @@ from wieldy.wire.picture_kinds import find_picture_kind, find_picture_size
 
 from .workspaces import walk_files
 
-_LARGEST = 5_000_000
-_MOST_PICTURES = 10
-_MOST_ENTRIES = 5_000
+_MAX_SIZE = 5_000_000
+_MAX_PICTURES = 10
+_MAX_ENTRIES = 5_000
 # Models refuse larger pictures, and with them the whole conversation.
-_MOST_PIXELS = 8_000
+_MAX_PIXELS = 8_000
 _SVG = "image/svg+xml"
 _SVG_BEGINNINGS = (b"<svg", b"<?xml", b"<!DOCTYPE svg")
 _KINDS = {
@@ -41,7 +41,7 @@ def list_pictures(folder: str) -> Snapshot:
     """The pictures in a folder, with what tells whether they change."""
     return {
         names: (info.changed_at, info.size)
-        for names, info in walk_files(DiskFiles(folder), _MOST_ENTRIES)
+        for names, info in walk_files(DiskFiles(folder), _MAX_ENTRIES)
         if not info.is_folder and _suffix(names) in _KINDS
     }
 
@@ -55,18 +55,18 @@ def read_new_pictures(folder: str, before: Snapshot) -> NewPictures:
         key=lambda names: (found[names][0], names),
     )
     images, notes = [], []
-    for names in new[:_MOST_PICTURES]:
+    for names in new[:_MAX_PICTURES]:
         try:
             images.append(_read_picture(files, names))
         except (FileError, ValueError) as error:
             notes.append(f"Not shown: {error}")
-    if len(new) > _MOST_PICTURES:
-        notes.append(f"Not shown: {len(new) - _MOST_PICTURES} more pictures")
+    if len(new) > _MAX_PICTURES:
+        notes.append(f"Not shown: {len(new) - _MAX_PICTURES} more pictures")
     return NewPictures(tuple(images), tuple(notes))
 
 
 def _read_picture(files: DiskFiles, names: Names) -> Image:
-    data = files.read(names, _LARGEST)
+    data = files.read(names, _MAX_SIZE)
     name, kind = f"{'/'.join(names)!r:.300}", _KINDS[_suffix(names)]
     # A model refuses a picture that is not what it is said to be, and the conversation with it.
     is_kind = (
@@ -84,8 +84,8 @@ def _read_picture(files: DiskFiles, names: Names) -> Image:
 def _check_size(name: str, size: tuple[int, int] | None) -> None:
     if size is None:
         raise ValueError(f"{name} is cut or broken: it does not say how large it is")
-    if max(size) > _MOST_PIXELS:
-        said = f"{size[0]:,} by {size[1]:,} pixels, and {_MOST_PIXELS:,} each way are the most"
+    if max(size) > _MAX_PIXELS:
+        said = f"{size[0]:,} by {size[1]:,} pixels, and {_MAX_PIXELS:,} each way are the most"
         raise ValueError(f"{name} has {said}")
 
 

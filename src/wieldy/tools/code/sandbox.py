@@ -39,7 +39,7 @@ _ENTRY = ".wieldy-entry.py"
 _ENTRY_TEXT = Path(__file__).with_name("program_entry.py")
 _PAGE = 4096
 _NICE = 5
-_MOST_FILES = 256
+_MAX_FILES = 256
 # The variable by which the processes of a program without walls are found.
 _MARK = "WIELDY_PROGRAM"
 
@@ -198,7 +198,7 @@ class Sandbox:
             "RLIMIT_CPU": math.ceil(limits.timeout) + 1,
             "RLIMIT_DATA": limits.memory * 2,
             "RLIMIT_FSIZE": limits.disk,
-            "RLIMIT_NOFILE": _MOST_FILES,
+            "RLIMIT_NOFILE": _MAX_FILES,
         }
         if self._program is not None and (user is not None or counts_by_namespace()):
             # The first process in the namespace is bubblewrap's own.

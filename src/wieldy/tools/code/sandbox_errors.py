@@ -3,7 +3,7 @@
 from wieldy.core.errors import WieldyError
 
 # How much of the output an error repeats.
-_MOST_REPEATED = 4_000
+_MAX_REPEATED = 4_000
 
 
 class SandboxUnavailable(WieldyError):
@@ -24,7 +24,7 @@ class CodeStopped(WieldyError):
     def __init__(self, reason: str, limit: str, output: str = "") -> None:
         message = f"The program was ended: {limit}."
         if output:
-            shown = output[-_MOST_REPEATED:]
+            shown = output[-_MAX_REPEATED:]
             cut = "…" if len(shown) < len(output) else ""
             message += f" It had printed:\n{cut}{shown}"
         super().__init__(message)

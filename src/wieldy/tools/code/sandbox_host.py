@@ -12,7 +12,7 @@ from functools import cache
 from .sandbox_errors import SandboxUnavailable
 
 # Above the users that systemd and containers give out, and below those that some systems misread.
-_FIRST_USER, _MOST_USERS = 0x70000000, 0x0FFFFFF0
+_FIRST_USER, _MAX_USERS = 0x70000000, 0x0FFFFFF0
 
 
 def check_system() -> None:
@@ -68,8 +68,8 @@ def choose_user(folder: str) -> int | None:
 
 def pick_user(number: int, end: int) -> int | None:
     """One of the users below `end` by a number; None where there is none but root."""
-    if end > _FIRST_USER + _MOST_USERS:
-        return _FIRST_USER + number % _MOST_USERS
+    if end > _FIRST_USER + _MAX_USERS:
+        return _FIRST_USER + number % _MAX_USERS
     # In a container, which has fewer users: one of its last.
     return end - 2 - number % min(4096, end // 4) if end >= 4 else None
 

@@ -17,10 +17,10 @@ from .session_folders import SessionFolders
 
 WORKSPACE = "/workspace"
 # How far one looks into a folder that code has filled.
-_DEEPEST = 30
-_MOST_KEPT = 100_000
-_LARGEST = 100_000_000
-_MOST_NOTES = 10
+_MAX_DEPTH = 30
+_MAX_KEPT = 100_000
+_MAX_SIZE = 100_000_000
+_MAX_NOTES = 10
 
 
 class OpenFolder(NamedTuple):
@@ -156,13 +156,13 @@ class CopiedWorkspace:
             return []
         with self._lock:
             files, notes = DiskFiles(folder.path), []
-            walked = list(walk_files(files, _MOST_KEPT))
+            walked = list(walk_files(files, _MAX_KEPT))
             found = {names for names, info in walked if not info.is_folder}
-            if len(walked) == _MOST_KEPT:
-                notes.append(f"Not kept: what is beyond {_MOST_KEPT:,} files and folders")
+            if len(walked) == _MAX_KEPT:
+                notes.append(f"Not kept: what is beyond {_MAX_KEPT:,} files and folders")
             for names in sorted(found):
                 try:
-                    self._keep(names, files.read(names, _LARGEST))
+                    self._keep(names, files.read(names, _MAX_SIZE))
                 except FileError as error:
                     notes.append(f"Not kept: {error}")
             for names in self._known.keys() - found:
@@ -170,8 +170,8 @@ class CopiedWorkspace:
                 if _is_gone(files, names):
                     del self._known[names]
                     _try_delete(self._service, names)
-            more = len(notes) - _MOST_NOTES
-            return notes if more <= 0 else [*notes[:_MOST_NOTES], f"Not kept: {more} more files"]
+            more = len(notes) - _MAX_NOTES
+            return notes if more <= 0 else [*notes[:_MAX_NOTES], f"Not kept: {more} more files"]
 
     def shows_untrusted(self, folder: OpenFolder) -> bool:
         """Whether there is a file from outside. The copy gets none that comes meanwhile."""
@@ -230,7 +230,7 @@ def walk_files(files: DiskFiles, most: int) -> Iterator[tuple[Names, FileInfo]]:
             seen += 1
             if seen == most:
                 return
-            if info.is_folder and len(names) < _DEEPEST:
+            if info.is_folder and len(names) < _MAX_DEPTH:
                 rest.append(names)
 
 

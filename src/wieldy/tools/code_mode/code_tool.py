@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .stepwise_program import CodeLimits
     from .worker_pool import WorkerPool
 
-_LONGEST_CODE = 200_000
+_MAX_CODE = 200_000
 
 
 def add_code_mode(
@@ -76,7 +76,7 @@ def add_code_mode(
     _check_numbers(seconds, numbers)
     box = view.box
     assert isinstance(box, Toolbox)
-    limits = CodeLimits(seconds, memory, calls, output, _LONGEST_CODE)
+    limits = CodeLimits(seconds, memory, calls, output, _MAX_CODE)
     pool = WorkerPool()
     mode = _CodeMode(view, box, name, limits, budget, pool)
     tool = Tool(mode.run_code, name=name, tags=tags, resumable=True)

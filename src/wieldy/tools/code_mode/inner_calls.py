@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wieldy.store.ledger_writes import Record
 
 _REMEMBERED = 1_000
-_LONGEST_OUTER = 400
+_MAX_OUTER = 400
 Foretold = Callable[[Outcome], None]
 _ADVICE = "The tools may have changed. Run the program anew, and mind that"
 
@@ -46,7 +46,7 @@ class InnerCalls(Protocol):
 def inner_id(outer: str, index: int | str) -> str:
     """The id of a program's call, which depends on nothing but its place."""
     # An id that somebody chose may be as long as ids can be.
-    return f"{outer if len(outer) <= _LONGEST_OUTER else digest_of(outer)}.{index}"
+    return f"{outer if len(outer) <= _MAX_OUTER else digest_of(outer)}.{index}"
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 from wieldy.core.errors import WieldyError
 from wieldy.core.short_text import cut_text
 
-_LONGEST_LINE = 200
-_LONGEST_MESSAGE = 2_000
+_MAX_LINE = 200
+_MAX_MESSAGE = 2_000
 _FIRST_FRAMES = 2
 _LAST_FRAMES = 4
 
@@ -27,7 +27,7 @@ class ProgramFailed(WieldyError, RuntimeError):
 def explain_program_failure(error: Any, made: int) -> ProgramFailed:
     """The failure of a program, from the sandbox's error and the number of calls made before."""
     said = cut_text(
-        error.display("type-msg") if hasattr(error, "display") else str(error), _LONGEST_MESSAGE
+        error.display("type-msg") if hasattr(error, "display") else str(error), _MAX_MESSAGE
     )
     frames = error.traceback() if hasattr(error, "traceback") else []
     line = frames[-1].line if frames else None
@@ -52,4 +52,4 @@ def _quote_frames(frames: Sequence[Any]) -> list[str]:
 def _quote(frame: Any) -> str:
     inside = f", in {frame.function_name}" if frame.function_name else ""
     source = (frame.source_line or "").strip()
-    return f"  line {frame.line}{inside}: {cut_text(source, _LONGEST_LINE)}"
+    return f"  line {frame.line}{inside}: {cut_text(source, _MAX_LINE)}"

@@ -17,7 +17,7 @@ from .program_values import plain_value, replace_surrogates
 
 FIND, DESCRIBE = "find_functions", "describe_function"
 _OWN = frozenset((FIND, DESCRIBE, "asyncio"))
-_MOST_FOUND = 20
+_MAX_FOUND = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class ProgramFunctions:
         return f"name {visible_line(name)!r} is not defined.{meant}"
 
     def _find_functions(self, words: Any, limit: Any = 5) -> KnownAnswer:
-        if not isinstance(words, str) or type(limit) is not int or not 0 < limit <= _MOST_FOUND:
-            raise TypeError(f"{FIND}(words, limit=5) takes text, and a limit up to {_MOST_FOUND}")
+        if not isinstance(words, str) or type(limit) is not int or not 0 < limit <= _MAX_FOUND:
+            raise TypeError(f"{FIND}(words, limit=5) takes text, and a limit up to {_MAX_FOUND}")
         found = (self._names.get(tool.name) for tool in self._view.search_all(words))
         names = [name for name in found if name is not None][:limit]
         return KnownAnswer(

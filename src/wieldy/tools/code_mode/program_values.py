@@ -13,7 +13,7 @@ from wieldy.core.secrets.covered_content import shown_value
 from wieldy.store.row_values import from_column, to_column
 
 # Python refuses to write longer numbers in decimal.
-_MOST_BITS = 10_000
+_MAX_BITS = 10_000
 _PLAIN = (bool, float, type(None))
 _DATA = (*_PLAIN, int, str, dict)
 
@@ -58,7 +58,7 @@ def plain_value(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, int):
         bits = value.bit_length()
-        return value if bits <= _MOST_BITS else f"[an integer of {bits:,} bits]"
+        return value if bits <= _MAX_BITS else f"[an integer of {bits:,} bits]"
     if depth >= MAX_DEPTH:
         raise NestedTooDeep
     if isinstance(value, Mapping):

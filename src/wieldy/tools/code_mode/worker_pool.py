@@ -13,7 +13,7 @@ from pydantic_monty import Monty
 from wieldy.core.forking import renewed_in_child
 
 # A program that calls a tool that runs a program holds a worker for each.
-_MOST = 32
+_MAX_COUNT = 32
 _PATIENCE = 60.0
 _WATCH = str(Path(__file__).with_name("worker_watch.py"))
 _CLOSING_SECONDS = 5.0
@@ -40,7 +40,7 @@ class WorkerPool:
         with self._lock:
             if self._pool is None:
                 self._watch = _WorkerWatch()
-                pool = Monty(max_processes=_MOST, checkout_timeout=_PATIENCE)
+                pool = Monty(max_processes=_MAX_COUNT, checkout_timeout=_PATIENCE)
                 self._pool = pool.__enter__()
             return self._pool
 

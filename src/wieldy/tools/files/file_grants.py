@@ -9,8 +9,8 @@ from .file_backend import Names
 from .file_errors import AccessDenied, InvalidPath
 
 OPERATIONS = ("list", "read", "write", "delete")
-_LONGEST_PATH = 1000
-_LONGEST_NAME = 200
+_MAX_PATH = 1000
+_MAX_NAME = 200
 _WILD = frozenset("*?")
 # The namespace of what users brought, whoever grants it.
 USER_FILES = "userinput"
@@ -135,7 +135,7 @@ def split_path(path: Any) -> tuple[str, ...]:
     """
     if not isinstance(path, str) or not path.startswith("/"):
         raise InvalidPath(str(path), "is no path: it begins with a slash, as in /workspace/a.txt")
-    if len(path) > _LONGEST_PATH:
+    if len(path) > _MAX_PATH:
         raise InvalidPath(path, "is too long")
     names = path[1:].removesuffix("/").split("/") if path != "/" else []
     for name in names:
@@ -148,7 +148,7 @@ def split_path(path: Any) -> tuple[str, ...]:
 def _name_fault(name: str) -> str | None:
     if name in ("", ".", ".."):
         return "has an empty name, `.` or `..` in it"
-    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+    if len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME:
         return "has a name that is too long"
     if "\\" in name or _WILD.intersection(name):
         return "has a backslash or a wildcard in it"

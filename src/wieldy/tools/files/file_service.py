@@ -12,12 +12,12 @@ from .file_backend import FileBackend, FileInfo, Names
 from .file_errors import AccessDenied, FileBusy, FileError, UnfitFile
 from .file_grants import Grant, Grants, read_grants
 
-_MOST_ENTRIES = 1_000
-_MOST_MATCHES = 200
-_LONGEST_LINE = 400
-_MOST_SEARCHED = 50_000_000
-_DEEPEST = 30
-_MOST_TRIES = 100
+_MAX_ENTRIES = 1_000
+_MAX_MATCHES = 200
+_MAX_LINE = 400
+_MAX_SEARCHED = 50_000_000
+_MAX_DEPTH = 30
+_MAX_TRIES = 100
 _STOPPED = "The search stopped after {:,} matches, and there may be more. Look in a folder below."
 _STAYS_OUTSIDE = (
     "comes from outside, and elsewhere nobody would know that any more. Read it, and write what "
@@ -113,7 +113,7 @@ class FileService:
         names = self._grants.check("write", path)
         self._grants.check("read", path)
         listed = list(edits)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             before = self.read_bytes(path)
             text = _decode(path, before)
             for old, new in listed:
@@ -123,7 +123,7 @@ class FileService:
             # Somebody may have changed it meanwhile; then the passages are looked for again.
             if self._files.replace(names, before, after):
                 return {"path": path, "edits": len(listed), "bytes": len(after)}
-        raise FileBusy(path, f"was changed {_MOST_TRIES} times by others meanwhile")
+        raise FileBusy(path, f"was changed {_MAX_TRIES} times by others meanwhile")
 
     def delete(self, path: str) -> dict[str, Any]:
         """Remove a file, or an empty folder."""
@@ -152,7 +152,7 @@ class FileService:
 
     def list_files(self, path: str) -> Iterator[str]:
         """The paths of all files below a folder, however many there are."""
-        for _, chain in self._walk(path, _DEEPEST):
+        for _, chain in self._walk(path, _MAX_DEPTH):
             if not chain[-1].is_folder:
                 yield _join(path, chain)
 
@@ -162,12 +162,12 @@ class FileService:
 
     def tree(self, path: str, depth: int = 3) -> str:
         """What is in a folder and in the folders in it, indented."""
-        if not 1 <= depth <= _DEEPEST:
-            raise ValueError(f"depth is 1 to {_DEEPEST}")
+        if not 1 <= depth <= _MAX_DEPTH:
+            raise ValueError(f"depth is 1 to {_MAX_DEPTH}")
         lines: list[str] = []
         for level, info in self._walk(path, depth):
-            if len(lines) == _MOST_ENTRIES:
-                lines.append(f"[truncated after {_MOST_ENTRIES:,} entries]")
+            if len(lines) == _MAX_ENTRIES:
+                lines.append(f"[truncated after {_MAX_ENTRIES:,} entries]")
                 break
             lines.append(f"{'  ' * level}{info[-1].name}{'/' if info[-1].is_folder else ''}")
         return "\n".join(lines)
@@ -182,18 +182,18 @@ class FileService:
             raise ValueError("text is empty. Say what to look for.")
         wanted = text.casefold() if ignore_case else text
         found: list[dict[str, Any]] = []
-        large, budget = 0, _MOST_SEARCHED
-        for _, chain in self._walk(path, _DEEPEST):
+        large, budget = 0, _MAX_SEARCHED
+        for _, chain in self._walk(path, _MAX_DEPTH):
             size = chain[-1].size
             if chain[-1].is_folder or size > self._largest:
                 large += not chain[-1].is_folder
                 continue
-            if len(found) >= _MOST_MATCHES or size > budget:
-                return [*found[:_MOST_MATCHES], {"note": _STOPPED.format(len(found))}]
+            if len(found) >= _MAX_MATCHES or size > budget:
+                return [*found[:_MAX_MATCHES], {"note": _STOPPED.format(len(found))}]
             budget -= size
             found += self._find_matches(_join(path, chain), wanted, ignore_case)
-        if len(found) > _MOST_MATCHES:
-            return [*found[:_MOST_MATCHES], {"note": _STOPPED.format(_MOST_MATCHES)}]
+        if len(found) > _MAX_MATCHES:
+            return [*found[:_MAX_MATCHES], {"note": _STOPPED.format(_MAX_MATCHES)}]
         note = f"Files with more than {self._largest:,} bytes were not searched: {large:,}."
         return [*found, {"note": note}] if large else found
 
@@ -221,7 +221,7 @@ class FileService:
             return
         for number, line in enumerate(text.splitlines(), start=1):
             if wanted in (line.casefold() if ignore_case else line):
-                yield {"path": path, "line": number, "text": line[:_LONGEST_LINE]}
+                yield {"path": path, "line": number, "text": line[:_MAX_LINE]}
 
     def _walk(self, path: str, depth: int) -> Iterator[tuple[int, list[FileInfo]]]:
         """Everything below a folder that may be listed, with its level and the way to it."""

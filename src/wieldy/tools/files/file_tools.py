@@ -14,9 +14,9 @@ from .disk_files import DiskFiles
 from .file_grants import Grant, read_grants
 from .file_service import FileService
 
-_MOST_FILES = 50
-_MOST_EDITS = 500
-_MOST_SHOWN = 1_000
+_MAX_FILES = 50
+_MAX_EDITS = 500
+_MAX_SHOWN = 1_000
 
 
 class TextEdit(BaseModel):
@@ -101,7 +101,7 @@ class _FileTools:
 
     def read_files(
         self,
-        paths: Annotated[list[str], Field(min_length=1, max_length=_MOST_FILES)],
+        paths: Annotated[list[str], Field(min_length=1, max_length=_MAX_FILES)],
         context: Context,
     ) -> list[dict[str, Any]]:
         """Read several text files; one that can't be read has an error in its place.
@@ -124,7 +124,7 @@ class _FileTools:
     def edit_file(
         self,
         path: str,
-        edits: Annotated[list[TextEdit], Field(min_length=1, max_length=_MOST_EDITS)],
+        edits: Annotated[list[TextEdit], Field(min_length=1, max_length=_MAX_EDITS)],
     ) -> dict[str, Any]:
         """Replace passages of a text file. Each must stand there exactly once.
 
@@ -159,8 +159,8 @@ class _FileTools:
         """
         self._mark(context, [path])
         found = self._service.list_folder(path)
-        more = len(found) - _MOST_SHOWN
-        return found if more <= 0 else [*found[:_MOST_SHOWN], {"note": f"{more:,} more"}]
+        more = len(found) - _MAX_SHOWN
+        return found if more <= 0 else [*found[:_MAX_SHOWN], {"note": f"{more:,} more"}]
 
     def tree(
         self, context: Context, path: str = "/", depth: Annotated[int, Field(ge=1, le=30)] = 3
@@ -183,7 +183,7 @@ class _FileTools:
             path: the folder to look in
         """
         found = self._service.find(pattern, path)
-        shown, more = found[:_MOST_SHOWN], len(found) - _MOST_SHOWN
+        shown, more = found[:_MAX_SHOWN], len(found) - _MAX_SHOWN
         self._mark(context, shown)
         return shown if more <= 0 else [*shown, f"[{more:,} more]"]
 

@@ -12,9 +12,9 @@ from wieldy.core.visible_text import visible_line
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 # A title instead of a name, as in "PDF Forms & Tables", "pdf_forms" and "pdf/forms".
 _TITLE = re.compile(r"[A-Za-z0-9]+(?:(?: & |[ _/-])[A-Za-z0-9]+)*\Z")
-_LONGEST_NAME = 64
-_LONGEST_DESCRIPTION = 1024
-_LONGEST_FRONT = 64_000
+_MAX_NAME = 64
+_MAX_DESCRIPTION = 1024
+_MAX_FRONT = 64_000
 _FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z][\w-]*\Z")
 # A line that begins with a key; indented lines belong to the key before.
@@ -63,19 +63,19 @@ def read_document(path: str, text: str) -> SkillDocument:
     description = facts.get("description")
     if not isinstance(description, str) or not description.strip():
         raise SkillError(path, "it needs a description that says what it is for and when to use it")
-    line = visible_line(" ".join(description.split()), _LONGEST_DESCRIPTION)
+    line = visible_line(" ".join(description.split()), _MAX_DESCRIPTION)
     return SkillDocument(name, line, body.strip() + "\n", facts)
 
 
 def _read_name(path: str, said: Any) -> str:
     """The name of a skill, also where its front matter has a title instead."""
-    if isinstance(said, str) and len(said) <= _LONGEST_NAME:
+    if isinstance(said, str) and len(said) <= _MAX_NAME:
         if _NAME.match(said):
             return said
         if _TITLE.match(said):
             return re.sub("[^a-z0-9]+", "-", said.lower())
     reason = (
-        f"its name must be small letters, digits and single hyphens, at most {_LONGEST_NAME} "
+        f"its name must be small letters, digits and single hyphens, at most {_MAX_NAME} "
         f"of them, not {visible_line(str(said), 80)!r}"
     )
     raise SkillError(path, reason)
@@ -87,9 +87,9 @@ def _split_front(path: str, text: str) -> tuple[str, str]:
     first = _FENCE.match(lines)
     if first is None:
         raise SkillError(path, "SKILL.md must begin with front matter between two lines of ---")
-    last = _FENCE.search(lines, first.end(), _LONGEST_FRONT)
+    last = _FENCE.search(lines, first.end(), _MAX_FRONT)
     if last is None:
-        reason = f"its front matter has no end within {_LONGEST_FRONT:,} characters"
+        reason = f"its front matter has no end within {_MAX_FRONT:,} characters"
         raise SkillError(path, reason)
     return lines[first.end() : last.start()], lines[last.end() :]
 

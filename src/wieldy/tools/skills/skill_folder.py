@@ -16,13 +16,13 @@ from .skill_document import SkillDocument, SkillError, read_document
 
 SKILL_FILE = "SKILL.md"
 SKILLS_PLACE = "/skills"
-_MOST_SKILLS = 500
-_MOST_FILES = 2_000
-_LARGEST_FILE = 20_000_000
-_LARGEST_SKILL = 100_000_000
-_DEEPEST = 12
+_MAX_SKILLS = 500
+_MAX_FILES = 2_000
+_MAX_FILE = 20_000_000
+_MAX_SKILL_SIZE = 100_000_000
+_MAX_DEPTH = 12
 # How far below the given folder skills are looked for.
-_DEEPEST_SKILL = 3
+_MAX_SKILL_DEPTH = 3
 # Files that other programs leave in a folder and that are no part of a skill.
 _LEFT_OUT = frozenset((".git", "__pycache__", ".DS_Store"))
 # How instructions that were written for other programs name the folder of their skill.
@@ -106,13 +106,13 @@ class SkillShelf:
         alone = (path / SKILL_FILE).is_file()
         self._disk = DiskFiles(path.resolve().parent if alone else path)
         top: Names = (path.resolve().name,) if alone else ()
-        found = [self._read(names) for names in self._find(top, _DEEPEST_SKILL)]
+        found = [self._read(names) for names in self._find(top, _MAX_SKILL_DEPTH)]
         if not found:
             raise SkillError(os.fspath(folder), f"no folder in it has a {SKILL_FILE}")
         self.skills = _by_name(found)
         grants = {f"{skill.folder}/": ["list", "read"] for skill in found}
         try:
-            self._service = FileService(self._disk, grants, _LARGEST_FILE)
+            self._service = FileService(self._disk, grants, _MAX_FILE)
         except FileError as error:
             raise SkillError(error.path, f"its path {error.reason}") from error
 
@@ -133,7 +133,7 @@ class SkillShelf:
         for path in skill.files:
             names = tuple(path.split("/"))
             try:
-                content = self._disk.read((*within, *names), _LARGEST_FILE)
+                content = self._disk.read((*within, *names), _MAX_FILE)
             except FileError as error:
                 raise SkillError(f"{skill.name}/{path}", f"its path {error.reason}") from error
             _write_readable(folder, names, _check_content(skill, path, content))
@@ -153,12 +153,12 @@ class SkillShelf:
         sizes: dict[str, int] = {}
         text = ""
         try:
-            for inner in self._walk_files(names, _DEEPEST):
-                content = self._disk.read((*names, *inner), _LARGEST_FILE)
+            for inner in self._walk_files(names, _MAX_DEPTH):
+                content = self._disk.read((*names, *inner), _MAX_FILE)
                 place = "/".join(inner)
                 _check_name(path, place)
                 files[place], sizes[place] = _hash_content(content), len(content)
-                if len(files) > _MOST_FILES or sum(sizes.values()) > _LARGEST_SKILL:
+                if len(files) > _MAX_FILES or sum(sizes.values()) > _MAX_SKILL_SIZE:
                     raise SkillError(path, "it has too many files, or they are too large")
                 if place == SKILL_FILE:
                     text = content.decode("utf-8")
@@ -198,8 +198,8 @@ def find_skills(folder: str | os.PathLike[str]) -> list[Skill]:
 
 
 def _by_name(found: list[Skill]) -> dict[str, Skill]:
-    if len(found) > _MOST_SKILLS:
-        raise SkillError(found[0].folder, f"there are more than {_MOST_SKILLS} skills beside it")
+    if len(found) > _MAX_SKILLS:
+        raise SkillError(found[0].folder, f"there are more than {_MAX_SKILLS} skills beside it")
     skills: dict[str, Skill] = {}
     for skill in sorted(found, key=lambda each: each.name):
         other = skills.setdefault(skill.name, skill)

@@ -34,8 +34,8 @@ _INTERPRETERS = {
 }
 _PYTHON = re.compile(r"python[0-9.]*\Z")
 _SETTING = re.compile(r"\w+=")
-_LONGEST_SHEBANG = 256
-_LONGEST_ARGUMENTS = 100_000
+_MAX_SHEBANG = 256
+_MAX_ARGUMENTS = 100_000
 
 
 class SkillScripts:
@@ -108,7 +108,7 @@ def _find_program(sandbox: Sandbox, skill: Skill, folder: str, path: str) -> lis
     """The program for a script: Python for `.py`, or what its first line or name tells."""
     known = _INTERPRETERS.get(_suffix(path), ())
     with open(os.path.join(folder, path), "rb") as file:
-        first = file.read(_LONGEST_SHEBANG).partition(b"\n")[0].decode("utf-8", "replace")
+        first = file.read(_MAX_SHEBANG).partition(b"\n")[0].decode("utf-8", "replace")
     named = _read_shebang(first) if first.startswith("#!") else []
     if _suffix(path) == ".py" or (named and _PYTHON.match(os.path.basename(named[0]))):
         return [sandbox.interpreter]
@@ -131,9 +131,9 @@ def _read_shebang(line: str) -> list[str]:
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    if sum(map(len, arguments)) > _LONGEST_ARGUMENTS:
+    if sum(map(len, arguments)) > _MAX_ARGUMENTS:
         raise ValueError(
-            f"The arguments have more than {_LONGEST_ARGUMENTS:,} characters. Write data to a "
+            f"The arguments have more than {_MAX_ARGUMENTS:,} characters. Write data to a "
             "file in /workspace, and give the script its path."
         )
     for number, word in enumerate(arguments, 1):

@@ -21,10 +21,10 @@ from .skill_scripts import SkillScripts, has_scripts
 READ, RUN = "read_skill", "run_skill_script"
 # How much of all descriptions is listed together, and of each one at the least and at the most.
 _LISTED_TOGETHER = 12_000
-_SHORTEST_LISTED, _LONGEST_LISTED = 120, 1_024
-_MOST_CHARACTERS = 60_000
-_MOST_FILES = 100
-_MOST_ARGUMENTS = 200
+_SHORTEST_LISTED, _MAX_LISTED = 120, 1_024
+_MAX_CHARACTERS = 60_000
+_MAX_FILES = 100
+_MAX_ARGUMENTS = 200
 _RUN_HEAD = (
     "Run a script of a skill in a sandbox without network, and give what it prints. Read the skill "
     "first.\n\nThe working folder is /workspace; files in it stay for later calls, and pictures "
@@ -92,7 +92,7 @@ def add_skills(
 
 def _reading_tool(shelf: SkillShelf) -> Tool:
     skills = shelf.skills.values()
-    share = max(_SHORTEST_LISTED, min(_LONGEST_LISTED, _LISTED_TOGETHER // len(skills)))
+    share = max(_SHORTEST_LISTED, min(_MAX_LISTED, _LISTED_TOGETHER // len(skills)))
     listed = [f"- {each.name}: {visible_line(each.description, share)}" for each in skills]
     return Tool(
         _SkillReader(shelf).read,
@@ -177,7 +177,7 @@ def _running_schema(runnable: list[str]) -> dict[str, Any]:
             "arguments": {
                 "type": "array",
                 "items": {"type": "string"},
-                "maxItems": _MOST_ARGUMENTS,
+                "maxItems": _MAX_ARGUMENTS,
                 "default": [],
                 "description": "the words after the script on its command line",
             },
@@ -188,7 +188,7 @@ def _running_schema(runnable: list[str]) -> dict[str, Any]:
 
 
 def _excerpt(text: str, start: int) -> str:
-    shown = text[start - 1 : start - 1 + _MOST_CHARACTERS]
+    shown = text[start - 1 : start - 1 + _MAX_CHARACTERS]
     after = start + len(shown)
     if after > len(text):
         return shown
@@ -199,6 +199,6 @@ def _list_files(skill: Skill) -> str:
     others = [path for path in skill.files if path != SKILL_FILE]
     if not others:
         return ""
-    lines = [f"- {visible_line(p, 200)} ({skill.sizes[p]:,} bytes)" for p in others[:_MOST_FILES]]
+    lines = [f"- {visible_line(p, 200)} ({skill.sizes[p]:,} bytes)" for p in others[:_MAX_FILES]]
     more = len(others) - len(lines)
     return "\n".join(["\nFiles:", *lines, *([f"- and {more:,} more"] if more else [])])

@@ -30,7 +30,7 @@ _PAGE_SECONDS = 5.0
 _AT_ONCE = 2
 _IDLE_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
-_LONGEST_LINE = 1 << 24
+_MAX_LINE = 1 << 24
 
 
 class ForeignDocument(NamedTuple):
@@ -161,7 +161,7 @@ class _Reader:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
-                limit=_LONGEST_LINE,
+                limit=_MAX_LINE,
                 env={name: os.environ[name] for name in _VARIABLES if name in os.environ},
             )
         except OSError as error:

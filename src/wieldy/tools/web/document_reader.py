@@ -17,8 +17,8 @@ from wieldy.execution.supervisor import end_with_parent
 
 from .page_text import read_page
 
-_MOST_HTML = 1_000_000
-_MOST_MEMORY = 1 << 30
+_MAX_HTML = 1_000_000
+_MAX_MEMORY = 1 << 30
 # How much later than agreed this process ends itself, for the case that nobody is left to do it.
 _SPARE_SECONDS = 5
 # A page with less text than this and with scripts has its text made by them, most likely.
@@ -85,7 +85,7 @@ def _read(asked: dict[str, Any], content: bytes, tell: Any) -> dict[str, Any]:
         lambda title, text: tell(title=title, part=text),
     )
     unfinished = page.kind == "html" and needs_scripts(
-        content[:_MOST_HTML].decode("utf-8", "replace"), page.text
+        content[:_MAX_HTML].decode("utf-8", "replace"), page.text
     )
     return {
         "title": page.title,
@@ -100,7 +100,7 @@ def _limit_memory() -> None:
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - not every system has it
 
-        resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
 
 
 def needs_scripts(html: str, text: str) -> bool:

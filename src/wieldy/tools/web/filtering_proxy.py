@@ -21,8 +21,8 @@ from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
 from wieldy.core.network.guarded_transport import GuardedBackend
 
-_MOST_CONNECTIONS = 256
-_LARGEST_HEAD = 256 * 1024
+_MAX_CONNECTIONS = 256
+_MAX_HEAD = 256 * 1024
 _CHUNK = 64 * 1024
 _HEAD_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
@@ -65,9 +65,9 @@ class FilteringProxy:
     async def listen(self, listener: socket.socket | None = None) -> int:
         """Serve on a socket, or on a new one; gives its port."""
         if listener is None:
-            server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_LARGEST_HEAD)
+            server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_MAX_HEAD)
         else:
-            server = await asyncio.start_server(self._accept, sock=listener, limit=_LARGEST_HEAD)
+            server = await asyncio.start_server(self._accept, sock=listener, limit=_MAX_HEAD)
         # A browser with a network of its own comes by its own socket, and nobody by the others.
         for each in self._servers:
             each.close()
@@ -98,7 +98,7 @@ class FilteringProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= _MOST_CONNECTIONS:
+        if len(self._tasks) >= _MAX_CONNECTIONS:
             writer.close()
             return
         task = asyncio.ensure_future(self._serve(reader, writer))
@@ -263,7 +263,7 @@ async def _answer_once(
         chunk = await stream.read(_CHUNK)
         given.spend(len(chunk))
         begun += chunk
-        if not chunk or len(begun) > _LARGEST_HEAD:
+        if not chunk or len(begun) > _MAX_HEAD:
             raise _Refusal(502, "Bad Gateway")
     raw, _, rest = begun.partition(b"\r\n\r\n")
     first, *lines = raw.split(b"\r\n")

@@ -20,10 +20,10 @@ from .page_text import PageText
 
 _ACCEPT = "text/html, application/xhtml+xml, application/pdf, application/json, text/*;q=0.9"
 _ROBOTS_BYTES = 500_000
-_MOST_ORIGINS = 200
+_MAX_ORIGINS = 200
 _NAME = "wieldy"
 _MADE = "text/html; charset=utf-8"
-_LONGEST_ERROR = 500
+_MAX_ERROR = 500
 # The seconds that must be left for reading a page after a browser has shown it.
 _SPARE_SECONDS = 0.5
 
@@ -110,7 +110,7 @@ class PageReader:
             return FetchedPage(url, error=f"it did not come within {self._seconds:g} seconds")
         except ServiceError as error:
             # Some of it may be what the site said, at any length.
-            return FetchedPage(url, error=f"{error!s:.{_LONGEST_ERROR}}", status=error.status)
+            return FetchedPage(url, error=f"{error!s:.{_MAX_ERROR}}", status=error.status)
 
     async def _read(self, url: str, most: int, end: float) -> FetchedPage:
         if not url_origin(url).startswith(("http://", "https://")):
@@ -133,7 +133,7 @@ class PageReader:
             if not page.text:
                 raise
             return FetchedPage(
-                url, page, note=f"Its scripts may add to this, but {error!s:.{_LONGEST_ERROR}}"
+                url, page, note=f"Its scripts may add to this, but {error!s:.{_MAX_ERROR}}"
             )
 
     async def _render(self, url: str, page: PageText, most: int, end: float) -> PageText:
@@ -158,7 +158,7 @@ class PageReader:
         rules = self._rules.get(origin)
         if rules is None:
             rules = self._rules[origin] = await self._read_rules(url)
-            if len(self._rules) > _MOST_ORIGINS:
+            if len(self._rules) > _MAX_ORIGINS:
                 self._rules.popitem(last=False)
         return rules
 

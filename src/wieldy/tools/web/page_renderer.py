@@ -27,8 +27,8 @@ _LOOK_SECONDS = 0.2
 _STILL_LOOKS = 8
 # The number of looks that are enough for a page that has text and loads nothing meanwhile.
 _QUIET_LOOKS = 3
-_MOST_PATIENCE = 10.0
-_MOST_HTML = 1_000_000
+_MAX_PATIENCE = 10.0
+_MAX_HTML = 1_000_000
 # Text in shadow trees belongs to a page too, and is not part of its HTML. The page's own
 # scripts can't change what these lines do: they run in a world of their own.
 _TAKE = """(most => {
@@ -170,7 +170,7 @@ async def _show_page(
     given = process.proxy.issue(most_bytes)
     try:
         async with asyncio.timeout(seconds), _open_page(process, given) as page:
-            return await _visit(page, url, given, min(seconds / 2, _MOST_PATIENCE))
+            return await _visit(page, url, given, min(seconds / 2, _MAX_PATIENCE))
     except TimeoutError:
         raise _find_reason(given, "its scripts did not come to an end") from None
     except Error as error:
@@ -233,7 +233,7 @@ async def _read_page(page: "Page", url: str, given: ProxyPass, patience: float) 
     except TimeoutError:
         # A page that never finishes is read as it is by now.
         pass
-    taken = await world.evaluate(_TAKE % _MOST_HTML)
+    taken = await world.evaluate(_TAKE % _MAX_HTML)
     _check_place(page.url, given)
     if not isinstance(taken, dict):
         raise ServiceError("it left before it could be read")

@@ -22,12 +22,12 @@ _PDF = ("application/pdf", "application/x-pdf")
 _ANY = ("", "application/octet-stream", "binary/octet-stream", "application/download")
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
-_LONGEST_TITLE = 300
-_MOST_PAGES = 1000
-_MOST_HTML = 1_000_000
+_MAX_TITLE = 300
+_MAX_PAGES = 1000
+_MAX_HTML = 1_000_000
 # Reading takes longer than in proportion to the tags of a page and to the attributes of a tag.
-_MOST_TAGS = 25_000
-_LONGEST_TAG = 10_000
+_MAX_TAGS = 25_000
+_MAX_TAG = 10_000
 _FEW_TAGS = 2_000
 # A comment's beginning, or a tag with its attributes, as browsers and libxml2 read it. No letter
 # is looked at twice.
@@ -133,7 +133,7 @@ def _find_kind(content: bytes, content_type: str) -> str:
 
 
 def _shorten_title(title: str) -> str:
-    return " ".join(title[:_LONGEST_TITLE].split())
+    return " ".join(title[:_MAX_TITLE].split())
 
 
 def _guess_kind(content: bytes) -> str:
@@ -152,7 +152,7 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
         raise ServiceError(_MISSING.format(kind="web pages")) from error
     whole = decode_page(content, charset, is_html=True)
     # Finding the main content of a large page takes minutes.
-    source, tags = _limit_tags(whole[:_MOST_HTML])
+    source, tags = _limit_tags(whole[:_MAX_HTML])
     if not _ROOT.search(source):
         # HTML may leave its outer tags out. Without them trafilatura finds no page in it.
         source = f"<!doctype html><html>{source}"
@@ -172,7 +172,7 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
     if not text or not text.strip():
         # Nothing on it looks like an article: all of its text is better than none.
         text = trafilatura.html2txt(source) or ""
-    complete = tags <= _MOST_TAGS and len(whole) <= _MOST_HTML
+    complete = tags <= _MAX_TAGS and len(whole) <= _MAX_HTML
     return PageText((about and about.title) or "", text.strip(), "html", complete)
 
 
@@ -183,7 +183,7 @@ def _limit_tags(source: str) -> tuple[str, int]:
     """
     parts: list[str] = []
     at = place = count = 0
-    while count < _MOST_TAGS and (tag := _TAG.search(source, place)) is not None:
+    while count < _MAX_TAGS and (tag := _TAG.search(source, place)) is not None:
         named = _TAG_NAME.match(tag[0])
         name = named[0].lower() if named else "<div"
         place = tag.end()
@@ -193,11 +193,11 @@ def _limit_tags(source: str) -> tuple[str, int]:
             end = None if own else _UNREAD[name].search(source, place - 2)
             parts.append(source[at : tag.start()])
             at = place = place + 1 if own else len(source) if end is None else end.end()
-        elif place - tag.start() > _LONGEST_TAG:
+        elif place - tag.start() > _MAX_TAG:
             parts += [source[at : tag.start()], name]
             at = place
         count += name != "<!--"
-    last = _TAG.search(source, place) if count == _MOST_TAGS else None
+    last = _TAG.search(source, place) if count == _MAX_TAGS else None
     rest = source[at:] if last is None else source[at : last.start()]
     return "".join([*parts, rest]), count + (last is not None)
 
@@ -216,7 +216,7 @@ def _read_pdf(
     parts: list[str] = []
     size = 0
     for number, page in enumerate(document.pages, start=1):
-        if size > most or number > _MOST_PAGES or time.monotonic() > end:
+        if size > most or number > _MAX_PAGES or time.monotonic() > end:
             return PageText(title, "\n\n".join(parts), "pdf", complete=False)
         parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
         size += len(parts[-1])

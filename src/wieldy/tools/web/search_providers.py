@@ -12,7 +12,7 @@ from wieldy.core.secrets.secret import Secret, reveal_secret
 
 from .search_result import SearchQuestion, SearchResult, pick_text
 
-_LARGEST = 5_000_000
+_MAX_SIZE = 5_000_000
 _SECONDS = 30.0
 _PERIODS = {"oneDay": "day", "oneWeek": "week", "oneMonth": "month", "oneYear": "year"}
 _BRAVE_PERIODS = {"oneDay": "pd", "oneWeek": "pw", "oneMonth": "pm", "oneYear": "py"}
@@ -52,7 +52,7 @@ class _Service:
         return str(found)
 
     async def _ask(self, request: HttpRequest) -> Any:
-        response = await self._client.send(request, _LARGEST)
+        response = await self._client.send(request, _MAX_SIZE)
         if response.status != 200:
             raise _refusal(self.name, response)
         try:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 # The times that a search can be narrowed to, in Bocha's words; beside them a range of days.
 FRESHNESS = ("noLimit", "oneDay", "oneWeek", "oneMonth", "oneYear")
 _RANGE = re.compile(r"(\d{4}-\d{2}-\d{2})\.\.(\d{4}-\d{2}-\d{2})")
-_MOST_RESULTS = 50
+_MAX_RESULTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def check_question(query: str, freshness: str, count: int) -> SearchQuestion:
     words = query.strip()
     if not words:
         raise ValueError("query is empty. Say what to look for.")
-    if not 1 <= count <= _MOST_RESULTS:
-        raise ValueError(f"count is 1 to {_MOST_RESULTS}, not {count}.")
+    if not 1 <= count <= _MAX_RESULTS:
+        raise ValueError(f"count is 1 to {_MAX_RESULTS}, not {count}.")
     if freshness in FRESHNESS:
         return SearchQuestion(words, freshness, None, count)
     found = _RANGE.fullmatch(freshness)

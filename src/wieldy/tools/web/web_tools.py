@@ -14,8 +14,8 @@ from .page_reader import FetchedPage, PageReader
 from .search_providers import Bocha
 from .search_result import SearchProvider, check_question
 
-_MOST_URLS = 50
-_MOST_AT_ONCE = 20
+_MAX_URLS = 50
+_MAX_AT_ONCE = 20
 
 
 def add_web_tools(
@@ -113,9 +113,9 @@ class WebTools:
 
     async def web_fetch(
         self,
-        url_list: Annotated[list[str], Field(min_length=1, max_length=_MOST_URLS)],
+        url_list: Annotated[list[str], Field(min_length=1, max_length=_MAX_URLS)],
         max_content_length: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000,
-        max_concurrent: Annotated[int, Field(ge=1, le=_MOST_AT_ONCE)] = 3,
+        max_concurrent: Annotated[int, Field(ge=1, le=_MAX_AT_ONCE)] = 3,
     ) -> list[dict[str, Any]]:
         """Read web pages, PDF documents, JSON and text.
 

@@ -9,7 +9,7 @@ from wieldy.wire.text.text_values import Schema, branch_of, kinds_of
 
 _DEPTH = 6
 # An example is for reading, so objects and lists beyond this number of parts stay empty.
-_MOST_PARTS = 500
+_MAX_PARTS = 500
 _FORMATS = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",
@@ -27,7 +27,7 @@ _ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 def example_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     """An example value for each argument; optional ones that default to None are left out."""
-    return _example_members(schema, schema, 0, [_MOST_PARTS])
+    return _example_members(schema, schema, 0, [_MAX_PARTS])
 
 
 def _example_members(schema: Schema, root: Schema, depth: int, left: list[int]) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from .schema_facts import (
 
 _NOT_JSON: Any = object()
 # Lifting blocks the event loop, so its work is limited to a fraction of a second.
-_MOST_STEPS = 60_000
+_MAX_STEPS = 60_000
 # A level of a value takes two steps where the schema has a union for it.
-_DEEPEST = 150
+_MAX_DEPTH = 150
 
 
 def lift_arguments(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class _TooMuch(Exception):
 class _Lifting:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
-        self.left = _MOST_STEPS
-        self.level = LevelCount(_DEEPEST)
+        self.left = _MAX_STEPS
+        self.level = LevelCount(_MAX_DEPTH)
         self.named = True
         self.accepted: Accepted = {}
         self.fitting: dict[tuple[int, int], tuple[bool, Any, Any]] = {}

@@ -10,7 +10,7 @@ from .schema_facts import ANNOTATIONS, properties_of, required_of, types_of
 
 _HIGHEST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _LOWEST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-_MOST_PARTS = 200
+_MAX_PARTS = 200
 
 Schema = dict[str, Any]
 
@@ -26,7 +26,7 @@ def fold_schema(
     Keywords that could not be merged are added to `lost`. `left` counts down the parts that
     may still be merged.
     """
-    most = _MOST_PARTS if left is None else min(_MOST_PARTS, left[0])
+    most = _MAX_PARTS if left is None else min(_MAX_PARTS, left[0])
     own = [most]
     whole = _fold_all(schema, root, lost, own)
     if left is not None:

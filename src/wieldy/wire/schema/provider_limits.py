@@ -8,12 +8,12 @@ from wieldy.core.schema.references import find_part
 
 from .schema_facts import inner_schemas, walk_schemas
 
-MOST_TOOLS = {"openai": 128, "openai-responses": 128, "gemini": 128, "gemini-openapi": 128}
+MAX_TOOLS = {"openai": 128, "openai-responses": 128, "gemini": 128, "gemini-openapi": 128}
 
-_MOST_PROPERTIES = 5000
-_MOST_LEVELS = 10
-_MOST_CHOICES = 1000
-_MOST_CHARACTERS = 120_000
+_MAX_PROPERTIES = 5000
+_MAX_LEVELS = 10
+_MAX_CHOICES = 1000
+_MAX_CHARACTERS = 120_000
 _LONG_ENUM = 250
 _LONG_ENUM_CHARACTERS = 15_000
 
@@ -30,10 +30,10 @@ def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
     text = sum(map(len, names)) + sum(len(each) for each in choices if isinstance(each, str))
     text += sum(map(len, schema.get("$defs") or ()))
     measured = [
-        ("properties", len(names), _MOST_PROPERTIES),
-        ("levels of nesting", _count_levels(schema), _MOST_LEVELS),
-        ("enum values", len(choices), _MOST_CHOICES),
-        ("characters in names and choices", text, _MOST_CHARACTERS),
+        ("properties", len(names), _MAX_PROPERTIES),
+        ("levels of nesting", _count_levels(schema), _MAX_LEVELS),
+        ("enum values", len(choices), _MAX_CHOICES),
+        ("characters in names and choices", text, _MAX_CHARACTERS),
         ("characters in one long enum", _longest_enum(nodes), _LONG_ENUM_CHARACTERS),
     ]
     return [f"{size} {what}, at most {most}" for what, size, most in measured if size > most]

@@ -39,7 +39,7 @@ _SINGLE = frozenset({
     "unevaluatedItems", "unevaluatedProperties",
 })  # fmt: skip
 # How many unions may follow each other on the same value.
-_DEEPEST = 50
+_MAX_DEPTH = 50
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_]+")
 
 # Cached answers by the identity of a schema and a type; each keeps its schema alive.
@@ -91,7 +91,7 @@ def accepts_type(
         # A cycle, or a schema that is nested too deeply, counts as accepting. The schema is kept
         # with the answer, so that no other object can get the same id.
         known[key] = (True, schema)
-        if depth >= _DEEPEST:
+        if depth >= _MAX_DEPTH:
             return True
         known[key] = (_accepts_kind(schema, kind, root, known, depth + 1), schema)
     return known[key][0]

@@ -26,9 +26,9 @@ from .schema_facts import (
 )
 from .target import Target
 
-_DEEPEST = 60
-_MOST_NODES = 5000
-_MOST_FOLDS = 20_000
+_MAX_DEPTH = 60
+_MAX_NODES = 5000
+_MAX_FOLDS = 20_000
 _UNROLLED = 2
 
 
@@ -43,7 +43,7 @@ class Walk:
         self.names: dict[str, str] = {}
         self.current: str | None = None
         self.nodes = 0
-        self.left = [_MOST_FOLDS]
+        self.left = [_MAX_FOLDS]
         self.accepted: Accepted = {}
 
     def run(self) -> Lowered:
@@ -76,7 +76,7 @@ class Walk:
         self.nodes += 1
         if not isinstance(schema, Mapping):
             schema = {}
-        if depth > _DEEPEST or self.nodes > _MOST_NODES:
+        if depth > _MAX_DEPTH or self.nodes > _MAX_NODES:
             return self.encoded(schema, path, "schema", "the schema is too large", taken)
         if isinstance(schema.get("$ref"), str):
             return self.reference(schema, path, depth, taken, above)

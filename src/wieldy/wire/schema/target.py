@@ -59,7 +59,7 @@ class Loose:
     key: re.Pattern[str] | None = None
 
 
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 _HASH_LENGTH = 8
 _ANTHROPIC_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _GEMINI_KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}\Z")
@@ -135,4 +135,4 @@ def gemini_name(name: str) -> str:
     if legal[0].isalpha() or legal[0] == "_":
         return legal
     digest = hashlib.sha256(legal.encode()).hexdigest()[:_HASH_LENGTH]
-    return f"_{legal[: _LONGEST_NAME - _HASH_LENGTH - 2]}_{digest}"
+    return f"_{legal[: _MAX_NAME - _HASH_LENGTH - 2]}_{digest}"

@@ -32,15 +32,15 @@ from enum import Enum
 from .json_expected import Expected
 from .json_scalar import UNKNOWN, read_word
 
-_MOST = 1000  # How far a decision looks ahead, in characters per piece; it bounds the work.
-_SP = rf"[\s\ufeff]{{0,{_MOST}}}+"
+_MAX_COUNT = 1000  # How far a decision looks ahead, in characters per piece; it bounds the work.
+_SP = rf"[\s\ufeff]{{0,{_MAX_COUNT}}}+"
 _LITERAL = r"(?:true|false|null|True|False|None|NaN|Infinity)(?=\W)"
-_ITEM = rf"(?:[-+]?\.?[0-9][0-9.eE+\-]{{0,{5 * _MOST}}}+|[-+]?{_LITERAL})"
+_ITEM = rf"(?:[-+]?\.?[0-9][0-9.eE+\-]{{0,{5 * _MAX_COUNT}}}+|[-+]?{_LITERAL})"
 _MORE = r"([0-9.eE+\-])"  # A number that is longer than the look-ahead is not a citation.
 _CUT_ITEM = r"[-+.]?[A-Za-z]{0,8}+\Z"
-_RUN = rf"\[[\s\[]{{0,{_MOST}}}+"
+_RUN = rf"\[[\s\[]{{0,{_MAX_COUNT}}}+"
 _QUOTED_KEY = "|".join(
-    rf"{q}(?:[^{q}\\\n]|\\[^\n]){{0,{_MOST}}}(?:\\?\Z|{q}{_SP}(?:\Z|(:)))" for q in "\"'"
+    rf"{q}(?:[^{q}\\\n]|\\[^\n]){{0,{_MAX_COUNT}}}(?:\\?\Z|{q}{_SP}(?:\Z|(:)))" for q in "\"'"
 )
 _KEYED = rf"\{{{_SP}(?:\Z|{_QUOTED_KEY})"
 _OBJECT = (
@@ -54,7 +54,7 @@ _STRONG = re.compile(rf"(?:{_RUN})?(?:\Z|{_KEYED})")
 _LOOSE = re.compile(rf"{_OBJECT}|{_LIST}({_ITEM}))")
 _CAUTIOUS = re.compile(
     rf"{_OBJECT}|{_LIST}{_ITEM}(?:{_MORE}|{_SP}"
-    rf"(?:\Z|([,\s])|\][ \t]{{0,{_MOST}}}+(?:\Z|([\s\],])))))"
+    rf"(?:\Z|([,\s])|\][ \t]{{0,{_MAX_COUNT}}}+(?:\Z|([\s\],])))))"
 )
 _LISTED = re.compile(rf"{_RUN}(?:\Z|([\"'])|{_CUT_ITEM}|(\]|{_ITEM}))")
 _ITEMS = re.compile(rf"{_RUN}(?:\Z|([\"'])|{_CUT_ITEM}|{_ITEM}(?:{_MORE}|{_SP}(?:\Z|(,))))")

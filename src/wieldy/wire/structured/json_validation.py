@@ -17,7 +17,7 @@ from .json_document import StructuredError
 
 _PART: Literal["trailing-strings"] = "trailing-strings"
 _SHOWN = 5
-_LONGEST = 200
+_MAX_LENGTH = 200
 
 
 class _Generator(GenerateJsonSchema):
@@ -48,7 +48,7 @@ def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
     try:
         held = SchemaCheck(schema)
     except ValueError as error:
-        raise StructuredError("The schema can't be used", (str(error)[:_LONGEST],)) from error
+        raise StructuredError("The schema can't be used", (str(error)[:_MAX_LENGTH],)) from error
     try:
         if held.fits(data):
             return data
@@ -176,7 +176,9 @@ def _data_keys(name: str, field: FieldInfo, model: type[BaseModel]) -> list[str]
 
 
 def _misfit_error(found: Iterable[tuple[Sequence[Any], str]]) -> StructuredError:
-    lines = [f"{'.'.join(map(str, place)) or 'root'}: {text[:_LONGEST]}" for place, text in found]
+    lines = [
+        f"{'.'.join(map(str, place)) or 'root'}: {text[:_MAX_LENGTH]}" for place, text in found
+    ]
     rest = len(lines) - _SHOWN
     shown = lines if rest <= 0 else [*lines[:_SHOWN], f"and {rest} more"]
     return StructuredError("The structured output does not fit", tuple(shown))

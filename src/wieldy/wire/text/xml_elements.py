@@ -13,7 +13,7 @@ TOKEN = re.compile(TAG, re.IGNORECASE)
 _CDATA = re.compile(CDATA, re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9a-f]{1,6}));", re.IGNORECASE)
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_MOST_UNCLOSED = 8
+_MAX_UNCLOSED = 8
 
 
 class Source(NamedTuple):
@@ -64,7 +64,7 @@ def elements_in(
             mixed, position = True, _position_after(raw, token, end)
             continue
         element = _read_element(raw, token, end)
-        if not element.closed and known and unclosed < _MOST_UNCLOSED:
+        if not element.closed and known and unclosed < _MAX_UNCLOSED:
             unclosed += 1
             element = _cut_element(raw, element, known)
         found.append(element)

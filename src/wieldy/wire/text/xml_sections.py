@@ -9,7 +9,7 @@ CDATA_END = "]]>"
 _TAG_END = r"</(?P<tag>[^\s<>/!?=&\]]{1,64})\s{0,16}>"
 _MARK = re.compile(rf"\]\]>|{CDATA}|{_TAG_END}", re.IGNORECASE)
 _DECISION = re.compile(rf"{CDATA}|{_TAG_END}", re.IGNORECASE)
-_LONGEST_DECISION = 96
+_MAX_DECISION = 96
 
 
 class OpenSection:
@@ -41,7 +41,7 @@ class OpenSection:
                 last = mark.start()
             elif self._decides_end(mark):
                 return last, True
-        self._tail = window[max(after, len(window) - _LONGEST_DECISION) :]
+        self._tail = window[max(after, len(window) - _MAX_DECISION) :]
         return position, final
 
     def defers(self, chunk: str) -> bool:
@@ -54,7 +54,7 @@ class OpenSection:
         ahead = self._tail + chunk
         if any(self._decides_end(mark) for mark in _DECISION.finditer(ahead)):
             return False
-        self._tail = ahead[-_LONGEST_DECISION:]
+        self._tail = ahead[-_MAX_DECISION:]
         return True
 
     def _decides_end(self, mark: re.Match[str]) -> bool:

@@ -216,7 +216,7 @@ async def test_what_is_read_comes_from_outside_for_clients_and_for_the_session()
     assert shown.meta == {"ui": {"csp": "a"}}
 
 
-MOST = 100_000
+MAX_COUNT = 100_000
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -224,7 +224,7 @@ MOST = 100_000
 async def test_resources_and_prompts_are_bounded_and_the_rest_is_read_in_parts(
     mode: Mode, kept: bool, tmp_path: Path
 ) -> None:
-    upstream, beyond = make_upstream("a"), "".join(map(str, range(60_000)))[: 2 * MOST + 7]
+    upstream, beyond = make_upstream("a"), "".join(map(str, range(60_000)))[: 2 * MAX_COUNT + 7]
 
     @upstream.resource("memo://{size}/long")
     def long(size: int) -> str:
@@ -246,7 +246,7 @@ async def test_resources_and_prompts_are_bounded_and_the_rest_is_read_in_parts(
     async with Toolbox(store=store) as gateway:
         await gateway.add_mcp(upstream, name="a")
         async with Client(server(gateway), mode=mode) as client:
-            for size in (MOST - 1, MOST):
+            for size in (MAX_COUNT - 1, MAX_COUNT):
                 assert await read(client, f"memo://{size}/long") == beyond[:size]
                 assert await say(client, "wordy", size=str(size)) == beyond[:size]
             assert await read(client, "ui://a/app") == beyond
@@ -254,7 +254,7 @@ async def test_resources_and_prompts_are_bounded_and_the_rest_is_read_in_parts(
                 await read(client, f"memo://{len(beyond)}/long"),
                 await say(client, "wordy", size=str(len(beyond))),
             ):
-                assert len(cut) <= MOST
+                assert len(cut) <= MAX_COUNT
                 found = re.search(r"artifact://[^ ,;\]]+", cut)
                 assert found is not None
                 assert await read_parts(client, found.group()) == beyond

@@ -26,7 +26,7 @@ _OPERATIONS = {
     "write": ("write", "write"),
     "delete": ("delete", "delete"),
 }
-_MOST_MATCHES = 10_000
+_MAX_MATCHES = 10_000
 
 
 def validate_path(path: str) -> str:
@@ -88,7 +88,7 @@ class FsHandle:
             text = self._service.read_text(path)
         found: _Texts = []
         at = 0
-        while len(found) < _MOST_MATCHES and (match := compiled.search(text, at)) is not None:
+        while len(found) < _MAX_MATCHES and (match := compiled.search(text, at)) is not None:
             found.append(match[0])
             at = max(match.end() - (overlap or 0), match.start() + 1)
         return found

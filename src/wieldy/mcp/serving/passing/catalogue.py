@@ -21,7 +21,7 @@ from wieldy.mcp.serving.callers import caller_name
 from wieldy.mcp.serving.offer import Offer
 
 Definition = dict[str, Any]
-_MOST_KEPT = 32
+_MAX_KEPT = 32
 _SOURCE = "mcp:"
 Lists = Mapping[Kind, Sequence[Definition]]
 T = TypeVar("T")
@@ -145,7 +145,7 @@ class Catalogues:
         key = (wanted, *((id(each), each.name, each.offerings.version) for each in servers))
         found = self._kept.pop(key, None) or Catalogue(offered)
         self._kept[key] = found
-        while len(self._kept) > _MOST_KEPT:
+        while len(self._kept) > _MAX_KEPT:
             self._kept.popitem(last=False)
         return found
 

@@ -9,7 +9,7 @@ from wieldy.core.short_text import cut_counted
 from wieldy.core.visible_text import visible_line, visible_lines
 from wieldy.mcp.client.server_link import Server
 
-LONGEST, LONGEST_TOGETHER = 4000, 32_000
+MAX_LENGTH, MAX_TOGETHER = 4000, 32_000
 PLACE = "instructions"
 _METHODS = ("initialize", "server/discover")
 
@@ -37,7 +37,7 @@ def join_instructions(servers: Iterable[Server]) -> str:
     what is long is cut.
     """
     parts: list[str] = []
-    left = LONGEST_TOGETHER
+    left = MAX_TOGETHER
     for server in servers:
         said = _readable_instructions(server)
         if said and len(said) <= left:
@@ -56,5 +56,5 @@ def _readable_instructions(server: Server) -> str:
         return ""
     server.offerings.errors.pop(PLACE, None)
     # A heading in the text must not look like that of another server.
-    lines = visible_lines(cut_counted(text, LONGEST)).split("\n")
+    lines = visible_lines(cut_counted(text, MAX_LENGTH)).split("\n")
     return "\n".join(f"\\{line}" if line.lstrip().startswith("#") else line for line in lines)

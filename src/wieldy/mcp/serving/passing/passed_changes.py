@@ -24,7 +24,7 @@ from .catalogue import Catalogues
 Request = ServerRequestContext[Any, Any]
 _SLOWEST = 5.0
 # The resources that one client may follow.
-_MOST_FOLLOWED = 1000
+_MAX_FOLLOWED = 1000
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +78,7 @@ class PassedChanges:
         token, listener = object(), _Listener(copy_context(), key=key)
         self._listeners[token] = listener
         try:
-            for uri in list(uris)[:_MOST_FOLLOWED]:
+            for uri in list(uris)[:_MAX_FOLLOWED]:
                 # A resource that is not there is one that never changes.
                 with suppress(MCPError):
                     await self._follow(listener, uri)
@@ -114,8 +114,8 @@ class PassedChanges:
     async def _follow(self, listener: _Listener, uri: str) -> bool:
         if uri in listener.followed:
             return True
-        if len(listener.followed) >= _MOST_FOLLOWED:
-            raise MCPError(types.INVALID_PARAMS, f"No more than {_MOST_FOLLOWED} subscriptions.")
+        if len(listener.followed) >= _MAX_FOLLOWED:
+            raise MCPError(types.INVALID_PARAMS, f"No more than {_MAX_FOLLOWED} subscriptions.")
         catalogue = await self._catalogues.current("resources", "templates")
         found = catalogue.find_resource(uri)
         if found is None:

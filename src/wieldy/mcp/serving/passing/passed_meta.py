@@ -6,14 +6,14 @@ from itertools import islice
 from typing import Any
 
 from wieldy.core.bounded_json import dump_json
-from wieldy.core.outside.suspicious_text import LONGEST, Finding, find_suspicious
+from wieldy.core.outside.suspicious_text import MAX_LENGTH, Finding, find_suspicious
 
 # Keys that mean something to us, or to the protocol between two neighbours.
 _OURS = ("wieldy/", "fastmcp", "io.modelcontextprotocol/", "progressToken")
 # The extension for user interfaces is for the client.
 _PASSED = ("io.modelcontextprotocol/ui",)
-_LARGEST = 65_536
-_MOST_FINDINGS = 20
+_MAX_SIZE = 65_536
+_MAX_FINDINGS = 20
 
 
 def foreign_meta(meta: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def foreign_meta(meta: Any) -> dict[str, Any]:
         return {}
     passed = {key: value for key, value in meta.items() if isinstance(key, str) and _may_pass(key)}
     try:
-        return passed if not passed or len(dump_json(passed)) <= _LARGEST else {}
+        return passed if not passed or len(dump_json(passed)) <= _MAX_SIZE else {}
     except (TypeError, ValueError):
         return {}
 
@@ -30,12 +30,12 @@ def foreign_meta(meta: Any) -> dict[str, Any]:
 def mark_untrusted(facts: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
     """Say of a result that it comes from outside, and what is suspicious in it."""
     found: dict[str, Finding] = {}
-    left = LONGEST
+    left = MAX_LENGTH
     for place, text in islice(_walk_texts("", facts), 1000):
         for finding in find_suspicious(place, text[: max(left, 1000)], "result"):
             found.setdefault(finding.kind, finding)
         left -= len(text)
-    findings = [asdict(each) for each in islice(found.values(), _MOST_FINDINGS)]
+    findings = [asdict(each) for each in islice(found.values(), _MAX_FINDINGS)]
     ours = {"wieldy/untrusted": True, **({"wieldy/suspicious": findings} if findings else {})}
     return {**facts, "_meta": {**meta, **ours}}
 

@@ -26,12 +26,12 @@ from .passed_meta import foreign_meta, mark_untrusted
 Request = ServerRequestContext[Any, Any]
 A = TypeVar("A")
 R = TypeVar("R", bound=BaseModel)
-_LONGEST_ERROR = 1000
+_MAX_ERROR = 1000
 # The content of one resource or prompt, in characters.
-_LARGEST_CONTENT = 32 * 1024 * 1024
-_MOST_VALUES = 100
+_MAX_CONTENT = 32 * 1024 * 1024
+_MAX_VALUES = 100
 Shape = dict[str, Any]
-_LONGEST_DESCRIPTION = 10_000
+_MAX_DESCRIPTION = 10_000
 # The interface of an app is shown to a person, and no model reads it.
 _APP = "profile=mcp-app"
 
@@ -108,8 +108,8 @@ class PassedRequests:
         if result is None:
             return nothing
         completion = dict(_shape_of(result, server)["completion"])
-        if len(completion["values"]) > _MOST_VALUES:
-            completion = {"values": completion["values"][:_MOST_VALUES], "hasMore": True}
+        if len(completion["values"]) > _MAX_VALUES:
+            completion = {"values": completion["values"][:_MAX_VALUES], "hasMore": True}
         return complete_result({"completion": completion})
 
     async def add_meta(
@@ -160,7 +160,7 @@ class PassedRequests:
         try:
             return await server.request(send, make_context(method))
         except RemoteFailure as error:
-            said = visible_line(redact_text(str(error), server.secrets), _LONGEST_ERROR)
+            said = visible_line(redact_text(str(error), server.secrets), _MAX_ERROR)
             code = types.INTERNAL_ERROR if error.code is None else error.code
             raise MCPError(code, f"{visible_line(server.name, 80)}: {said}") from error
         except WieldyError as error:
@@ -240,7 +240,7 @@ def _shape_of(result: BaseModel | None, server: Server) -> dict[str, Any]:
     if result is None:
         return {}
     shape = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    if len(repr(shape)) > _LARGEST_CONTENT:
+    if len(repr(shape)) > _MAX_CONTENT:
         raise MCPError(types.INTERNAL_ERROR, "The answer is too large to be passed on.")
     covered: dict[str, Any] = redact_data(shape, server.secrets)
     return covered
@@ -262,7 +262,7 @@ async def _bound_contents(
 async def _bound_prompt(results: ModelResults, call: Call, shape: Shape) -> Shape:
     """The description and the messages of a prompt, of which the rest is kept."""
     described = shape.get("description")
-    facts = {"description": described[:_LONGEST_DESCRIPTION]} if described else {}
+    facts = {"description": described[:_MAX_DESCRIPTION]} if described else {}
     messages = [{**each, "content": _bound_meta(each["content"])} for each in shape["messages"]]
     cut = await _cut_blocks(results, call, (read_block(each["content"]) for each in messages))
     if cut is None:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Tell = Callable[[Block | Progress], Awaitable[None]]
 # Leaves the call of an id to a later process, if that is possible.
 Leave = Callable[[str], Awaitable[bool]]
-_LONGEST_MESSAGE = 300
+_MAX_MESSAGE = 300
 _LEAVE_SECONDS = 3.0
 _log = logging.getLogger("wieldy.mcp")
 
@@ -92,7 +92,7 @@ class BackgroundCalls:
         """Keep what a running call shows, as far as it is a message for people."""
         message = _read_message(item)
         if message and task_id in self._running:
-            self._said[task_id] = visible_line(message, _LONGEST_MESSAGE)
+            self._said[task_id] = visible_line(message, _MAX_MESSAGE)
 
 
 class TaskTeller:

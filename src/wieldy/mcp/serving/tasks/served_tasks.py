@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
     from wieldy.store.ledger_entry import Entry
 _DAY_MS = 24 * 3600 * 1000
-_SHORTEST_POLL, _LONGEST_POLL = 500, 10_000
+_SHORTEST_POLL, _MAX_POLL = 500, 10_000
 
 
 class ServedTasks:
@@ -235,7 +235,7 @@ def _describe_task(
 
 def _poll_interval(age: float) -> int:
     """How long a client should wait, in milliseconds: a tenth of the time that nothing changed."""
-    return min(max(int(age * 100), _SHORTEST_POLL), _LONGEST_POLL)
+    return min(max(int(age * 100), _SHORTEST_POLL), _MAX_POLL)
 
 
 def _waiting_message(entry: "Entry", asked: bool) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
     from wieldy.store.ledger_entry import Entry
 
-_LONGEST_ERROR = 500
+_MAX_ERROR = 500
 # However many tasks are polled, dead processes are looked for once in this time.
 _SWEEP_PAUSE = 1.0
 
@@ -144,5 +144,5 @@ def report_errors() -> Iterator[None]:
     except CallNotFound as error:
         raise MCPError(INVALID_PARAMS, "There is no such task, or it is no longer kept.") from error
     except WieldyError as error:
-        said = visible_line(str(error), _LONGEST_ERROR)
+        said = visible_line(str(error), _MAX_ERROR)
         raise MCPError(INTERNAL_ERROR, f"The task can't be looked up now: {said}") from error

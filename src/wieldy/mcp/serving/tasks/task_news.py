@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Request = ServerRequestContext[Any, Any]
 Listen = Callable[[Request, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]]
-_MOST_FOLLOWED = 100
+_MAX_FOLLOWED = 100
 # Not every change of a task is one of its own call, so it is looked at again after this time.
 _PAUSE = 1.0
 
@@ -118,8 +118,8 @@ class _NewsSession:
 def _read_ids(named: Any) -> list[str]:
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise MCPError(INVALID_PARAMS, "taskIds must be a list of ids.")
-    if len(named) > _MOST_FOLLOWED:
-        raise MCPError(INVALID_PARAMS, f"No more than {_MOST_FOLLOWED} taskIds on one stream.")
+    if len(named) > _MAX_FOLLOWED:
+        raise MCPError(INVALID_PARAMS, f"No more than {_MAX_FOLLOWED} taskIds on one stream.")
     return list(dict.fromkeys(named))
 
 

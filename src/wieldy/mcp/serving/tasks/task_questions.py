@@ -21,7 +21,7 @@ from wieldy.mcp.serving.questions import APPROVE, Question, missing_capabilities
 from .background_calls import BackgroundCalls, TaskTeller
 from .task_calls import report_errors
 
-_MOST_ASKED = 100
+_MAX_ASKED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class TaskQuestions:
     ) -> list[OpenQuestion]:
         """What a client can answer of what its task waits for."""
         found = []
-        for parked in waiting[:_MOST_ASKED]:
+        for parked in waiting[:_MAX_ASKED]:
             tool = self._box.get(parked.tool)
             receipt = make_receipt(parked)
             asked = await self._asking.ask_about(receipt, tool, asking_agent(parked))
