@@ -9,7 +9,7 @@ PATHS = {
     "wieldy": (
         "AlreadyDecided Argument Call CallNotFound Context DefinitionError DocumentError "
         "Handler Image InputNeeded InvalidArguments Limits LockError ModelUnavailable "
-        "NameTaken Outcome Parked PassageNotFound PassageRepeated Progress Retention Run "
+        "NameTaken Outcome Parked PassageNotFound PassageRepeated Progress Retention "
         "Secret Status Tool Toolbox VersionConflict"
     ),
     "wieldy.agent": "Agent ChatSessionExtension RunInterrupted",

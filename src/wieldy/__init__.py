@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, Observer
 from wieldy.core.block import Audio, Block, Image, Notice, Progress, Resource, Text
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.context import Context, carry
@@ -45,7 +46,6 @@ from wieldy.core.limits.limits import Limits
 from wieldy.core.options import tool
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.waiting_calls import CallsNeeded, WaitsForCalls
-from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
@@ -99,6 +99,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ActiveCall",
     "AlreadyDecided",
     "AnswerNeeded",
     "Argument",
@@ -154,7 +155,6 @@ __all__ = [
     "RemoteFailure",
     "Resource",
     "Retention",
-    "Run",
     "Scope",
     "Secret",
     "ServerUnavailable",

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.active_call import Extras, Listener, Sink
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
 from wieldy.core.choices import PermissionMode
@@ -13,7 +14,6 @@ from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked, ParkedFilter
 from wieldy.core.registry import Registry
-from wieldy.core.run import Extras, Listener, Sink
 from wieldy.core.streaming import iterate_pushed
 from wieldy.view import Arguments, View
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from typing_extensions import Unpack
 
 from wieldy.call_control import CallControl
+from wieldy.core.active_call import Executor, Middleware, Observer
 from wieldy.core.choices import (
     ChangePolicy,
     Durability,
@@ -39,7 +40,6 @@ from wieldy.core.permission.permits import Approver, Permits
 from wieldy.core.permission.rules import Rules
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
-from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.tool import Permission, Tool
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention

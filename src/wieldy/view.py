@@ -12,6 +12,7 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.active_call import Extras, Observer, current_call, nest_here
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
 from wieldy.core.choices import PermissionMode
@@ -20,7 +21,6 @@ from wieldy.core.engine import Engine
 from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Predicate, Registry, Selection
-from wieldy.core.run import Extras, Observer, current_run, nest_here
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
@@ -409,11 +409,11 @@ class View(VisibleTools, Shareable):
         Returns:
             A view with the caller's selection and scope; this view if no tool runs.
         """
-        run = current_run.get()
-        if run is None:
+        active = current_call.get()
+        if active is None:
             return self
         parts = (self._registry, self._engine, self._desk, self._index)
-        return View(*parts, run.selection, run.call.scope, self.box)
+        return View(*parts, active.selection, active.call.scope, self.box)
 
     async def explain_permission(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wieldy import Call, KeyTaken, Outcome, Secret, Status, Toolbox
-from wieldy.core.run import Handler, Run
+from wieldy.core.active_call import ActiveCall, Handler
 
 
 @pytest.fixture(params=["memory", "store"])
@@ -75,8 +75,8 @@ async def test_a_secret_argument_is_compared_without_being_kept(box: Toolbox) ->
 async def test_what_a_middleware_ends_without_a_word_can_be_read(
     status: Status, tmp_path: Path
 ) -> None:
-    async def end(run: Run, proceed: Handler) -> Outcome:
-        return Outcome(run.call, status)
+    async def end(active: ActiveCall, proceed: Handler) -> Outcome:
+        return Outcome(active.call, status)
 
     async with Toolbox(store=f"sqlite:///{tmp_path}/a.db", middleware=[end]) as box:
 

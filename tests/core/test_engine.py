@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from wieldy import (
+    ActiveCall,
     Block,
     Call,
     Context,
@@ -18,7 +19,6 @@ from wieldy import (
     Image,
     Outcome,
     Progress,
-    Run,
     Scope,
     Status,
     Text,
@@ -389,10 +389,10 @@ async def test_an_observer_may_call_tools_outside_of_the_call_it_hears_of() -> N
 async def test_middleware_wraps_in_the_order_given() -> None:
     seen: list[str] = []
 
-    def layer(name: str) -> Callable[[Run, Handler], Awaitable[Outcome]]:
-        async def around(run: Run, proceed: Handler) -> Outcome:
+    def layer(name: str) -> Callable[[ActiveCall, Handler], Awaitable[Outcome]]:
+        async def around(active: ActiveCall, proceed: Handler) -> Outcome:
             seen.append(f"{name} in")
-            outcome = await proceed(run)
+            outcome = await proceed(active)
             seen.append(f"{name} out")
             return outcome
 
@@ -407,10 +407,10 @@ async def test_middleware_wraps_in_the_order_given() -> None:
 
 
 async def test_middleware_may_answer_itself_and_sees_the_arguments() -> None:
-    async def answer(run: Run, proceed: Handler) -> Outcome:
-        if run.arguments["a"] == 0:
-            return Outcome(run.call, Status.OK, f"{run.tool.name} {run.values}")
-        return await proceed(run)
+    async def answer(active: ActiveCall, proceed: Handler) -> Outcome:
+        if active.arguments["a"] == 0:
+            return Outcome(active.call, Status.OK, f"{active.tool.name} {active.values}")
+        return await proceed(active)
 
     box = box_with(add, middleware=[answer])
 
@@ -420,7 +420,7 @@ async def test_middleware_may_answer_itself_and_sees_the_arguments() -> None:
 
 
 async def test_middleware_that_raises_is_an_error_outcome() -> None:
-    async def raises(run: Run, proceed: Handler) -> Outcome:
+    async def raises(active: ActiveCall, proceed: Handler) -> Outcome:
         raise RuntimeError("middleware")
 
     heard: list[Outcome] = []
@@ -434,7 +434,7 @@ async def test_middleware_that_raises_is_an_error_outcome() -> None:
 
 
 async def test_middleware_that_gives_up_without_being_cancelled_is_an_error_outcome() -> None:
-    async def gives_up(run: Run, proceed: Handler) -> Outcome:
+    async def gives_up(active: ActiveCall, proceed: Handler) -> Outcome:
         raise asyncio.CancelledError
 
     outcome = await box_with(add, middleware=[gives_up]).call("add", {"a": 1})
@@ -444,8 +444,8 @@ async def test_middleware_that_gives_up_without_being_cancelled_is_an_error_outc
 
 @pytest.mark.parametrize("garbage", [None, 3, {"status": "ok"}])
 async def test_middleware_that_gives_garbage_is_an_error_outcome(garbage: Any) -> None:
-    async def gives(run: Run, proceed: Handler) -> Any:
-        await proceed(run)
+    async def gives(active: ActiveCall, proceed: Handler) -> Any:
+        await proceed(active)
         return garbage
 
     outcome = await box_with(add, middleware=[gives]).call("add", {"a": 1})
@@ -455,10 +455,10 @@ async def test_middleware_that_gives_garbage_is_an_error_outcome(garbage: Any) -
 
 
 async def test_middleware_may_emit_and_note() -> None:
-    async def note(run: Run, proceed: Handler) -> Outcome:
-        await run.emit("before")
-        run.note("seen", True)
-        return await proceed(run)
+    async def note(active: ActiveCall, proceed: Handler) -> Outcome:
+        await active.emit("before")
+        active.note("seen", True)
+        return await proceed(active)
 
     outcome = await box_with(add, middleware=[note]).call("add", {"a": 1})
 

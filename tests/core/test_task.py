@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from wieldy import CallInterrupted, Context, Handler, Outcome, Run, Status, Toolbox, ToolFailed
+from wieldy import (
+    ActiveCall,
+    CallInterrupted,
+    Context,
+    Handler,
+    Outcome,
+    Status,
+    Toolbox,
+    ToolFailed,
+)
 from wieldy.core.task import run_in_copy
 
 SOON = 120.0
@@ -516,10 +525,10 @@ async def test_cleanup_in_a_tool_may_await_and_call_tools() -> None:
 async def test_an_interruption_during_a_middleware_ends_the_call() -> None:
     ids: asyncio.Queue[str] = asyncio.Queue()
 
-    async def hold(run: Run, proceed: Handler) -> Outcome:
-        ids.put_nowait(run.call.id)
+    async def hold(active: ActiveCall, proceed: Handler) -> Outcome:
+        ids.put_nowait(active.call.id)
         await asyncio.Event().wait()
-        return await proceed(run)
+        return await proceed(active)
 
     box = Toolbox(middleware=[hold])
 

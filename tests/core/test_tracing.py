@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wieldy import Call, Context, Handler, Outcome, Run, Secret, Status, Toolbox
+from wieldy import ActiveCall, Call, Context, Handler, Outcome, Secret, Status, Toolbox
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -207,8 +207,8 @@ async def test_no_secret_is_in_any_span(spans: Spans) -> None:
 
 
 async def test_a_middleware_outcome_without_an_error_still_ends_its_span(spans: Spans) -> None:
-    async def refuse(run: Run, proceed: Handler) -> Outcome:
-        return Outcome(run.call, Status.DENIED)
+    async def refuse(active: ActiveCall, proceed: Handler) -> Outcome:
+        return Outcome(active.call, Status.DENIED)
 
     box = Toolbox(middleware=[refuse])
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from wieldy import ArtifactError, Handler, Outcome, Run, Toolbox
+from wieldy import ActiveCall, ArtifactError, Handler, Outcome, Toolbox
 from wieldy.store.artifacts.artifact import ArtifactEdit
 
 URL, EFFECTS, DEATH = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
@@ -52,13 +52,13 @@ def die_at_commit(number: int) -> None:
             connection.set_trace_callback(lambda sql: count() if sql == "COMMIT" else None)
 
 
-async def die_before(run: Run, proceed: Handler) -> Outcome:
+async def die_before(active: ActiveCall, proceed: Handler) -> Outcome:
     """A middleware that dies before the call of number 13, or an approved one, may start."""
-    if DEATH == "before" and run.arguments.get("n") == 13:
+    if DEATH == "before" and active.arguments.get("n") == 13:
         die()
-    if DEATH == "resumed" and run.call.decision is not None:
+    if DEATH == "resumed" and active.call.decision is not None:
         die()
-    return await proceed(run)
+    return await proceed(active)
 
 
 def die_after(outcome: Outcome) -> None:

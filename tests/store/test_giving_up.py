@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.store.child import Children, eventually
-from wieldy import Call, CallUnknown, Handler, Outcome, Run, Status, Toolbox
+from wieldy import ActiveCall, Call, CallUnknown, Handler, Outcome, Status, Toolbox
 
 Execute = Callable[[str], str]
 
@@ -274,8 +274,8 @@ async def test_a_call_that_its_middleware_does_not_wait_for_has_not_started(url:
     ran: list[int] = []
     patience = [30.0] * 12 + [0.0, 30.0]
 
-    async def wait_for(run: Run, proceed: Handler) -> Outcome:
-        return await asyncio.wait_for(proceed(run), patience.pop(0))
+    async def wait_for(active: ActiveCall, proceed: Handler) -> Outcome:
+        return await asyncio.wait_for(proceed(active), patience.pop(0))
 
     async with make_box(url, ran, middleware=[wait_for]) as box:
         for n in range(12):

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from wieldy import (
+    ActiveCall,
     Call,
     CallDenied,
     CallTimeout,
@@ -20,7 +21,6 @@ from wieldy import (
     InvalidArguments,
     NotRecorded,
     Outcome,
-    Run,
     Secret,
     Status,
     StoreError,
@@ -303,11 +303,11 @@ async def test_the_list_is_filtered_and_the_newest_comes_first(url: str) -> None
 
 
 async def test_somebody_elses_middleware_may_answer_or_try_twice(url: str) -> None:
-    async def middle(run: Run, proceed: Handler) -> Outcome:
-        if run.arguments.get("n") == 0:
-            return Outcome(run.call, Status.OK, "answered")
-        await proceed(run)
-        return await proceed(run)
+    async def middle(active: ActiveCall, proceed: Handler) -> Outcome:
+        if active.arguments.get("n") == 0:
+            return Outcome(active.call, Status.OK, "answered")
+        await proceed(active)
+        return await proceed(active)
 
     ran: list[int] = []
     async with Toolbox(store=url, middleware=[middle]) as box:
@@ -327,11 +327,11 @@ async def test_somebody_elses_middleware_may_answer_or_try_twice(url: str) -> No
 async def test_a_middleware_that_tries_again_does_not_run_what_was_not_recorded(
     url: str, execute: Callable[[str], str]
 ) -> None:
-    async def stubborn(run: Run, proceed: Handler) -> Outcome:
+    async def stubborn(active: ActiveCall, proceed: Handler) -> Outcome:
         try:
-            return await proceed(run)
+            return await proceed(active)
         except Exception:
-            return await proceed(run)
+            return await proceed(active)
 
     ran: list[int] = []
     async with Toolbox(store=url, middleware=[stubborn]) as box:

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from tests.store.child import Children, eventually
 from tests.store.conftest import Execute
 from tests.store.server import Server
-from wieldy import Call, Handler, InputNeeded, Outcome, Run, Status, Toolbox
+from wieldy import ActiveCall, Call, Handler, InputNeeded, Outcome, Status, Toolbox
 from wieldy.core.call import Scope
 from wieldy.store.process_owner import ProcessOwner
 
@@ -231,11 +231,11 @@ async def test_a_call_that_is_overtaken_by_itself_gets_the_same_outcome(url: str
     first = asyncio.Event()
     overtaken = asyncio.Event()
 
-    async def queue(run: Run, proceed: Handler) -> Outcome:
+    async def queue(active: ActiveCall, proceed: Handler) -> Outcome:
         if not first.is_set():
             first.set()
             await overtaken.wait()
-        return await proceed(run)
+        return await proceed(active)
 
     box = Toolbox(store=url, middleware=[queue])
 
@@ -260,9 +260,9 @@ async def test_a_call_that_is_overtaken_by_itself_gets_the_same_outcome(url: str
 async def test_a_call_whose_middleware_hides_its_end_is_found(url: str, execute: Execute) -> None:
     """Its row says that it runs, whatever its caller was told."""
 
-    async def hide(run: Run, proceed: Handler) -> Outcome:
-        await proceed(run)
-        return Outcome(run.call, Status.PENDING)
+    async def hide(active: ActiveCall, proceed: Handler) -> Outcome:
+        await proceed(active)
+        return Outcome(active.call, Status.PENDING)
 
     work = Work(url, middleware=[hide])
     work.ends.set()

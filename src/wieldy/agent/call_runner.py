@@ -5,11 +5,11 @@ from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
+from wieldy.core.active_call import Entrance, Extras, Sink
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallDenied, CallInterrupted, InvalidResult, ToolFailed
 from wieldy.core.permission.decisions import awaited_entrance
 from wieldy.core.permission.parked import make_receipt
-from wieldy.core.run import Entrance, Extras, Sink
 from wieldy.core.streaming import TellingChannel, tell_pushed
 from wieldy.core.task import current_task, run_in_copy
 

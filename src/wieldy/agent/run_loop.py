@@ -13,11 +13,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from wieldy.core.active_call import around_here
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.invoke import CarriedRun, carried_run
 from wieldy.core.limits.budget import Budget
 from wieldy.core.limits.spending import Spending, current_spending
-from wieldy.core.run import around_here
 from wieldy.core.run_errors import NoAnswer
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json

@@ -7,9 +7,9 @@ from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgene
 from math import inf
 from typing import Any, TypeVar, cast
 
+from .active_call import CallChannel
 from .block import Notice, Progress
 from .call import Call, Outcome, Scope
-from .run import CallChannel
 from .schema.signature import Injected
 from .task import run_in_copy
 

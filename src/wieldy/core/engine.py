@@ -12,6 +12,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from .active_call import ActiveCall, Extras, Listener, Observer, Watcher, current_call
 from .arguments.argument_repair import Receipt
 from .block import FINAL, Block, Progress
 from .call import Call, Outcome, Status, asked_for
@@ -46,7 +47,6 @@ from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder, TakenIds
 from .registry import Registry, Selection
-from .run import Extras, Listener, Observer, Run, Watcher, current_run
 from .schema.result_check import promised_result
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_text
@@ -67,7 +67,7 @@ _STATUSES = {
     CallTimeout: Status.TIMEOUT,
     CallUnknown: Status.UNKNOWN,
 }
-Pause = Callable[[Run, InputNeeded], Awaitable[Outcome]]
+Pause = Callable[[ActiveCall, InputNeeded], Awaitable[Outcome]]
 _log = logging.getLogger("wieldy")
 
 
@@ -94,7 +94,7 @@ class Engine:
         self._pause = pause
         self._set_observers(tuple(observers))
         self._listeners: tuple[Listener, ...] = ()
-        self._running: set[Run] = set()
+        self._running: set[ActiveCall] = set()
         self._late = _EngineLink(self)
 
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
@@ -102,21 +102,21 @@ class Engine:
     ) -> Outcome:
         """Run a call to its outcome; only the cancellation of the awaiting task is raised."""
         started = perf_counter()
-        parent = origin = current_run.get()
+        parent = origin = current_call.get()
         while parent is not None and parent.stopped:
             parent = parent.parent
-        run = Run(call, parent)
+        active = ActiveCall(call, parent)
         # The frame does not keep the extras, because thousands of calls may wait.
-        handled, extras = extras is not None and extras.equip(run), None
-        current_run.set(run)
-        self._running.add(run)
+        handled, extras = extras is not None and extras.equip(active), None
+        current_call.set(active)
+        self._running.add(active)
         try:
             plan = self._plans.get(call.tool)
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
             if plan is None or origin or selection or traced or call._id is not None:
-                outcome = await self._walk_layers(run, selection, origin)
+                outcome = await self._walk_layers(active, selection, origin)
             elif plan.function is None or handled:
-                outcome = await self._enter_plan(run, plan)
+                outcome = await self._enter_plan(active, plan)
             else:
                 # Most tools have no middleware. The call is written out here, because another
                 # frame would cost a tenth of it.
@@ -124,40 +124,40 @@ class Engine:
                 try:
                     values = (plan.values if type(arguments) is dict else plan.read)(arguments)[1]
                 except ValueError:
-                    values = plan.accept(run)
+                    values = plan.accept(active)
                 try:
                     value = plan.function(**values)
                     del values
                     if type(value) is CoroutineType:
                         value = await value
                     if type(value) not in FINAL:
-                        run.late, run.tool = self._late, plan.tool
-                        value = await settle_value(run, value, plan.executor)
+                        active.late, active.tool = self._late, plan.tool
+                        value = await settle_value(active, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
                 except BaseException as error:
-                    run.tool = plan.tool
-                    outcome = outcome_of_exception(run, error)
+                    active.tool = plan.tool
+                    outcome = outcome_of_exception(active, error)
             if outcome.error is not None:
-                outcome = await self._pause_outcome(run, outcome)
+                outcome = await self._pause_outcome(active, outcome)
         except Exception as error:
-            outcome = _refused_outcome(run, error)
+            outcome = _refused_outcome(active, error)
         except asyncio.CancelledError as error:
-            outcome = cancelled_outcome(run, error)
+            outcome = cancelled_outcome(active, error)
         except BaseException:
             # The process or the loop is ending, so the observers are told without waiting.
-            if current_run.get() is run:
-                current_run.set(origin)
-            self._tell_now(_interrupted_outcome(run), run)
+            if current_call.get() is active:
+                current_call.set(origin)
+            self._tell_now(_interrupted_outcome(active), active)
             raise
         finally:
-            run.stopped = True
-            self._running.discard(run)
-        current_run.set(origin)
+            active.stopped = True
+            self._running.discard(active)
+        current_call.set(origin)
         if outcome.seconds is None:
             outcome.seconds = perf_counter() - started
-        if run.eventful:
-            return await self._wind_up(run, outcome)
-        return await (self._attend or self._end_run)(run, outcome) if self._attended else outcome
+        if active.eventful:
+            return await self._wind_up(active, outcome)
+        return await (self._attend or self._end_run)(active, outcome) if self._attended else outcome
 
     def stream(
         self,
@@ -179,17 +179,17 @@ class Engine:
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, with repairs and secrets; or raise why not."""
-        run = Run(call, None)
-        await self._accept_values(run, self._find(run, None))
-        return run.arguments, run.noted("repairs", []), run.secrets
+        active = ActiveCall(call, None)
+        await self._accept_values(active, self._find(active, None))
+        return active.arguments, active.noted("repairs", []), active.secrets
 
-    async def _accept_values(self, run: Run, plan: Plan) -> dict[str, Any]:
+    async def _accept_values(self, active: ActiveCall, plan: Plan) -> dict[str, Any]:
         """What the function would get; `InvalidArguments` without secrets if it can't."""
-        run.tool = plan.tool
+        active.tool = plan.tool
         try:
-            return await run_off_loop(is_large(run.call.arguments), lambda: plan.accept(run))
+            return await run_off_loop(is_large(active.call.arguments), lambda: plan.accept(active))
         except InvalidArguments as error:
-            raise _cover_error(run, error) from None
+            raise _cover_error(active, error) from None
 
     @property
     def permits(self) -> Permits:
@@ -221,15 +221,15 @@ class Engine:
         """Predict what would become of a call, and why; nothing is run, parked or recorded."""
         from .permission.explanation import Explanation  # noqa: PLC0415
 
-        run = Run(call, None)
+        active = ActiveCall(call, None)
         try:
-            plan = self._find(run, selection)
+            plan = self._find(active, selection)
         except CallDenied as denied:
             # It is held back, and not offered at all.
             return Explanation("deny", denied.reason)
-        run.values = await self._accept_values(run, plan)
+        active.values = await self._accept_values(active, plan)
         limits = self.call_limits.find_states(plan.tool.name, call.scope.callers())
-        return replace(await self.permits.explain(run), limits=limits)
+        return replace(await self.permits.explain(active), limits=limits)
 
     def set_mode(self, change: ModeChange) -> None:
         """Let a change of a permission mode count, and record it; a store's errors are raised.
@@ -252,7 +252,9 @@ class Engine:
 
     def find_running(self, call_id: str) -> Call | None:
         """The call of this id that runs here."""
-        return next((run.call for run in tuple(self._running) if run.call.id == call_id), None)
+        return next(
+            (active.call for active in tuple(self._running) if active.call.id == call_id), None
+        )
 
     def interrupt(self, call_id: str) -> bool:
         """Stop a running call so that its caller gets an interrupted outcome.
@@ -261,123 +263,125 @@ class Engine:
         """
         running = tuple(self._running)
         # A call whose loop was closed never ends, so it is removed here.
-        self._running.difference_update([run for run in running if run.loop.is_closed()])
-        run = next((run for run in running if run.call.id == call_id), None)
-        if run is None:
+        self._running.difference_update([active for active in running if active.loop.is_closed()])
+        active = next((active for active in running if active.call.id == call_id), None)
+        if active is None:
             return False
 
         def stop() -> None:
-            if run in self._running:
-                run.interrupt()
+            if active in self._running:
+                active.interrupt()
 
-        if run.on_loop():
+        if active.on_loop():
             stop()
             return True
         try:
-            run.loop.call_soon_threadsafe(stop)
+            active.loop.call_soon_threadsafe(stop)
         except RuntimeError:
             # The call's loop was closed.
             return False
         return True
 
-    def _wind_up(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
+    def _wind_up(self, active: ActiveCall, outcome: Outcome) -> Awaitable[Outcome]:
         """Finish a call that had events, was interrupted or was cancelled."""
         if outcome._content is None and is_large(outcome.value):
-            return self._wind_up_off_loop(run, outcome)
-        return self._wind_up_rendered(run, outcome)
+            return self._wind_up_off_loop(active, outcome)
+        return self._wind_up_rendered(active, outcome)
 
-    async def _wind_up_off_loop(self, run: Run, outcome: Outcome) -> Outcome:
+    async def _wind_up_off_loop(self, active: ActiveCall, outcome: Outcome) -> Outcome:
         try:
             await asyncio.to_thread(render_content, outcome)
         except asyncio.CancelledError as error:
             # The function has ended, and that is recorded.
-            run.unwinding = run.unwinding or error
-        return await self._wind_up_rendered(run, outcome)
+            active.unwinding = active.unwinding or error
+        return await self._wind_up_rendered(active, outcome)
 
-    def _wind_up_rendered(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
-        outcome = finish_outcome(run, outcome)
-        if run.outside is None and run.unwinding is None and run.interruption is None:
+    def _wind_up_rendered(self, active: ActiveCall, outcome: Outcome) -> Awaitable[Outcome]:
+        outcome = finish_outcome(active, outcome)
+        if active.outside is None and active.unwinding is None and active.interruption is None:
             # The frame of a call that only showed something would wait with thousands of others.
-            return (self._attend or self._end_run)(run, outcome)
-        return self._unwind(run, outcome)
+            return (self._attend or self._end_run)(active, outcome)
+        return self._unwind(active, outcome)
 
-    async def _unwind(self, run: Run, outcome: Outcome) -> Outcome:
-        if run.outside is not None:
-            await admit_outcome(run, outcome, self.permits.sessions)
-        left, run.unwinding = run.unwinding, None
-        if run.interruption is not None:
+    async def _unwind(self, active: ActiveCall, outcome: Outcome) -> Outcome:
+        if active.outside is not None:
+            await admit_outcome(active, outcome, self.permits.sessions)
+        left, active.unwinding = active.unwinding, None
+        if active.interruption is not None:
             if left is None:
-                left = await run.interruption.settle()
-            elif run.interruption.taken_back():
+                left = await active.interruption.settle()
+            elif active.interruption.taken_back():
                 left = None
-        outcome = await self._end_run(run, outcome)
+        outcome = await self._end_run(active, outcome)
         if left is not None:
             raise left
         return outcome
 
     def _walk_layers(
-        self, run: Run, selection: Selection | None, origin: Run | None
+        self, active: ActiveCall, selection: Selection | None, origin: ActiveCall | None
     ) -> Awaitable[Outcome]:
         """Find the tool, accept the arguments, and go through its middleware."""
-        if self._ids is not None and run.call.was_named and run.call.decision is None:
-            self._ids.take(run.call)
+        if self._ids is not None and active.call.was_named and active.call.decision is None:
+            self._ids.take(active.call)
         if origin is not None:
             if origin.secrets:
-                run.keep_secret(origin.secrets)
-            if run.call.decision is None:
-                run.call = run.call.nested_in(origin.call)
+                active.keep_secret(origin.secrets)
+            if active.call.decision is None:
+                active.call = active.call.nested_in(origin.call)
         # A call that was decided on has counted when it came.
-        spending = current_spending.get() if run.call.decision is None else None
-        if spending is not None and (reason := spending.take_call(run.call)) is not None:
-            raise CallDenied(run.call.tool, reason)
+        spending = current_spending.get() if active.call.decision is None else None
+        if spending is not None and (reason := spending.take_call(active.call)) is not None:
+            raise CallDenied(active.call.tool, reason)
         if is_tracing():
-            return self._run_traced(run, selection)
-        return self._enter_plan(run, self._find(run, selection))
+            return self._run_traced(active, selection)
+        return self._enter_plan(active, self._find(active, selection))
 
-    def _enter_plan(self, run: Run, plan: Plan, let_in: bool = False) -> Awaitable[Outcome]:
-        run.late, run.tool = self._late, plan.tool
+    def _enter_plan(
+        self, active: ActiveCall, plan: Plan, let_in: bool = False
+    ) -> Awaitable[Outcome]:
+        active.late, active.tool = self._late, plan.tool
         if plan.call_gate is not None and not let_in:
-            return plan.call_gate(run, lambda limited: self._enter_plan(limited, plan, True))
-        if run.checks_result:
+            return plan.call_gate(active, lambda limited: self._enter_plan(limited, plan, True))
+        if active.checks_result:
             promised_result(plan.tool)  # This raises if the schema can't be used.
-        if is_large(run.call.arguments):
-            return self._enter_off_loop(run, plan)
-        run.values = plan.accept(run)
-        return self._handle(run, plan)
+        if is_large(active.call.arguments):
+            return self._enter_off_loop(active, plan)
+        active.values = plan.accept(active)
+        return self._handle(active, plan)
 
-    async def _enter_off_loop(self, run: Run, plan: Plan) -> Outcome:
-        run.is_large = True
-        run.values = await asyncio.to_thread(plan.accept, run)
-        return await self._handle(run, plan)
+    async def _enter_off_loop(self, active: ActiveCall, plan: Plan) -> Outcome:
+        active.is_large = True
+        active.values = await asyncio.to_thread(plan.accept, active)
+        return await self._handle(active, plan)
 
-    def _handle(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
+    def _handle(self, active: ActiveCall, plan: Plan) -> Awaitable[Outcome]:
         for listener in self._listeners:
-            run.let_overhear(partial(listener, run.call))
-        return plan.handler(run)
+            active.let_overhear(partial(listener, active.call))
+        return plan.handler(active)
 
-    async def _run_traced(self, run: Run, selection: Selection | None) -> Outcome:
-        outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
-        with open_span(run) as span:
+    async def _run_traced(self, active: ActiveCall, selection: Selection | None) -> Outcome:
+        outcome = Outcome(active.call, Status.INTERRUPTED, error=CallInterrupted(active.call.tool))
+        with open_span(active) as span:
             try:
-                outcome = await self._enter_plan(run, self._find(run, selection))
-                outcome = await self._pause_outcome(run, outcome)
+                outcome = await self._enter_plan(active, self._find(active, selection))
+                outcome = await self._pause_outcome(active, outcome)
             except Exception as error:
-                outcome = _refused_outcome(run, error)
+                outcome = _refused_outcome(active, error)
             finally:
-                close_span(span, run, outcome, self._capture_content)
+                close_span(span, active, outcome, self._capture_content)
         return outcome
 
-    def _find(self, run: Run, selection: Selection | None) -> Plan:
+    def _find(self, active: ActiveCall, selection: Selection | None) -> Plan:
         """The plan of the tool that the caller means; raises if the caller has no such tool."""
-        name = run.call.tool
-        if run.depth > _MAX_DEPTH or len(run.call.scope.around) > _MAX_DEPTH:
+        name = active.call.tool
+        if active.depth > _MAX_DEPTH or len(active.call.scope.around) > _MAX_DEPTH:
             raise ToolFailed(RecursionError(f"calls are nested more than {_MAX_DEPTH} deep"))
         if selection is not None:
-            run.selection = selection
+            active.selection = selection
         tool = self._registry.find(name) if isinstance(name, str) else None
-        if tool is None or not _is_shown(tool, run, selection):
+        if tool is None or not _is_shown(tool, active, selection):
             tools = filter(self._registry.active, self._registry.tools())
-            seen = [tool.name for tool in tools if _is_shown(tool, run, selection)]
+            seen = [tool.name for tool in tools if _is_shown(tool, active, selection)]
             raise ToolNotFound(name, find_near_names(name, seen))
         if tool.hold is not None and not tool.hold.asks:
             raise CallDenied(tool.name, tool.hold.reason)
@@ -386,20 +390,20 @@ class Engine:
             raise ToolNotFound(name, reason=reason)
         return self._plans.get(tool.name) or self._planner.plan(tool)
 
-    async def _pause_outcome(self, run: Run, outcome: Outcome) -> Outcome:
+    async def _pause_outcome(self, active: ActiveCall, outcome: Outcome) -> Outcome:
         """The receipt of a call whose tool asked for input; any other outcome unchanged."""
         needed = asked_for(outcome)
         # A function that stands in for a tool in a dry run has begun nothing that could go on.
-        if needed is None or self._pause is None or run.noted("dry_run"):
+        if needed is None or self._pause is None or active.noted("dry_run"):
             return outcome
-        return await self._pause(run, needed)
+        return await self._pause(active, needed)
 
-    async def _end_run(self, run: Run, outcome: Outcome) -> Outcome:
+    async def _end_run(self, active: ActiveCall, outcome: Outcome) -> Outcome:
         """Record how the call ended, if calls are recorded, and then tell the observers."""
         left = None
         if self._recorder is not None:
             try:
-                outcome = await self._recorder.end(run, outcome)
+                outcome = await self._recorder.end(active, outcome)
             except asyncio.CancelledError as error:
                 # The recorder writes what it was given even if this task is cancelled.
                 left = error
@@ -435,7 +439,7 @@ class Engine:
     def count_calls(self) -> tuple[int, int]:
         """How many calls run now, and how many of them wait for a slot."""
         running = tuple(self._running)
-        return len(running), sum(run.queued for run in running)
+        return len(running), sum(active.queued for active in running)
 
     @property
     def watchers(self) -> list[Watcher]:
@@ -456,10 +460,10 @@ class Engine:
         if left is not None:
             raise left
 
-    def _tell_now(self, outcome: Outcome, run: Run | None = None) -> None:
+    def _tell_now(self, outcome: Outcome, active: ActiveCall | None = None) -> None:
         """Record an outcome and tell the observers, without awaiting anything."""
-        if run is not None and self._recorder is not None:
-            self._recorder.end_soon(run, outcome)
+        if active is not None and self._recorder is not None:
+            self._recorder.end_soon(active, outcome)
         for observer in self._observers:
             try:
                 waiting = observer(outcome)
@@ -468,26 +472,28 @@ class Engine:
             except Exception:
                 _log.exception("An observer failed on %r", outcome)
 
-    def _tell_late(self, run: Run, value: Any, error: BaseException | None) -> None:
+    def _tell_late(self, active: ActiveCall, value: Any, error: BaseException | None) -> None:
         """Tell the observers that an abandoned function has ended. Called on its own thread."""
-        # If the loop was closed, nothing else removes the run.
-        self._running.discard(run)
+        # If the loop was closed, nothing else removes the call.
+        self._running.discard(active)
         if not self._attended:
             return
         outcome = (
-            Outcome(run.call, Status.OK, value) if error is None else failure_outcome(run, error)
+            Outcome(active.call, Status.OK, value)
+            if error is None
+            else failure_outcome(active, error)
         )
-        if run.secrets:
-            outcome = cover_outcome(run, outcome)
+        if active.secrets:
+            outcome = cover_outcome(active, outcome)
         outcome.metadata.update(abandoned=True, late=True)
-        if run.outside is not None:
+        if active.outside is not None:
             outcome.metadata["untrusted"] = True
         if self._recorder is not None:
-            self._recorder.late(run, outcome)
+            self._recorder.late(active, outcome)
         telling = self._tell_observers(outcome)
         try:
-            if run.loop.is_running():
-                asyncio.run_coroutine_threadsafe(telling, run.loop)
+            if active.loop.is_running():
+                asyncio.run_coroutine_threadsafe(telling, active.loop)
                 return
         except RuntimeError:
             pass  # The loop was closed at this moment.
@@ -498,7 +504,7 @@ class Engine:
 class _EngineLink:
     """The engine of a call, if it still exists.
 
-    A run lives as long as its thread, and must not keep a dropped toolbox alive.
+    A call lives as long as its thread, and must not keep a dropped toolbox alive.
     """
 
     __slots__ = ("_find",)
@@ -506,10 +512,10 @@ class _EngineLink:
     def __init__(self, engine: Engine) -> None:
         self._find = weakref.ref(engine)
 
-    def __call__(self, run: Run, value: Any, error: BaseException | None) -> None:
+    def __call__(self, active: ActiveCall, value: Any, error: BaseException | None) -> None:
         engine = self._find()
         if engine is not None:
-            engine._tell_late(run, value, error)
+            engine._tell_late(active, value, error)
 
     async def run_call(self, call: Call, extras: Extras) -> Outcome:
         return await self._engine().run(call, None, extras)
@@ -528,30 +534,30 @@ class _EngineLink:
         return engine
 
 
-def _is_shown(tool: Tool, run: Run, selection: Selection | None) -> bool:
-    return selection is None or selection.shows(tool, run.call.scope)
+def _is_shown(tool: Tool, active: ActiveCall, selection: Selection | None) -> bool:
+    return selection is None or selection.shows(tool, active.call.scope)
 
 
-def _interrupted_outcome(run: Run) -> Outcome:
-    outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
-    return add_events(run, outcome)
+def _interrupted_outcome(active: ActiveCall) -> Outcome:
+    outcome = Outcome(active.call, Status.INTERRUPTED, error=CallInterrupted(active.call.tool))
+    return add_events(active, outcome)
 
 
-def _refused_outcome(run: Run, error: Exception) -> Outcome:
+def _refused_outcome(active: ActiveCall, error: Exception) -> Outcome:
     """The outcome of a call that was stopped before it reached its function."""
     if not isinstance(error, CallError):
-        return outcome_of_exception(run, error)
+        return outcome_of_exception(active, error)
     if isinstance(error, InvalidArguments):
-        error = _cover_error(run, error)
+        error = _cover_error(active, error)
     status = _STATUSES.get(type(error), Status.ERROR)
-    return Outcome(run.call, status, error=error)
+    return Outcome(active.call, status, error=error)
 
 
-def _cover_error(run: Run, error: InvalidArguments) -> InvalidArguments:
+def _cover_error(active: ActiveCall, error: InvalidArguments) -> InvalidArguments:
     """The error with every secret covered, including those in arguments that were not accepted."""
-    tool: Tool | None = getattr(run, "tool", None)
-    sent = () if tool is None else sent_secrets(run.accepted, tool)
-    secrets = (*run.secrets, *sent)
+    tool: Tool | None = getattr(active, "tool", None)
+    sent = () if tool is None else sent_secrets(active.accepted, tool)
+    secrets = (*active.secrets, *sent)
     if not secrets:
         return error
     return InvalidArguments(error.tool, [redact_text(each, secrets) for each in error.problems])

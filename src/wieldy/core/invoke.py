@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from types import CoroutineType, GeneratorType
 from typing import Any, Protocol
 
+from .active_call import ActiveCall, Executor, Handler, RemoteExecutor
 from .block import FINAL, Block, to_blocks, to_text
 from .call import Outcome, Status
 from .errors import CallInterrupted, CallUnknown, ToolFailed, describe_exception
-from .run import Executor, Handler, RemoteExecutor, Run
 from .schema.result_check import checked_outcome
 from .schema.signature import is_async
 from .secrets.covered_content import covered_content, has_covered
@@ -59,18 +59,18 @@ def _on_loop(tool: Tool, work: Work, executor: Executor | None) -> Handler:
     enter, function = work.enter, work.function
     plain = work.context is None and not work.positional
 
-    async def invoke_here(run: Run) -> Outcome:
+    async def invoke_here(active: ActiveCall) -> Outcome:
         try:
-            if run.entered is not None:
-                await run.tell_entered()
-            value = function(**run.values) if plain else enter(run.values, run)
+            if active.entered is not None:
+                await active.tell_entered()
+            value = function(**active.values) if plain else enter(active.values, active)
             if type(value) is CoroutineType:
                 value = await value
             if type(value) not in FINAL or tool.postprocess is not None:
-                value = await settle_value(run, value, executor)
-            return Outcome(run.call, _OK, value)
+                value = await settle_value(active, value, executor)
+            return Outcome(active.call, _OK, value)
         except BaseException as error:
-            return outcome_of_exception(run, error)
+            return outcome_of_exception(active, error)
 
     return invoke_here
 
@@ -80,75 +80,75 @@ def _invoke_elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
     # even where the waiting caller's own thread would do.
     may_stay_home = tool.limits.timeout is None and tool.limits.isolation in (None, "thread")
 
-    async def invoke_there(run: Run) -> Outcome:
-        place = run.home if run.home is not None and may_stay_home else executor
+    async def invoke_there(active: ActiveCall) -> Outcome:
+        place = active.home if active.home is not None and may_stay_home else executor
         try:
-            value = await place.execute(work, run.values, run)
+            value = await place.execute(work, active.values, active)
             if type(value) is Stopped:
-                return failure_outcome(run, value.error)
+                return failure_outcome(active, value.error)
             if type(value) is Forbidden:
                 return await value.refusal.outcome()
             if type(value) not in FINAL or tool.postprocess is not None:
-                value = await settle_value(run, value, place)
-            return Outcome(run.call, _OK, value)
+                value = await settle_value(active, value, place)
+            return Outcome(active.call, _OK, value)
         except BaseException as error:
-            return outcome_of_exception(run, error)
+            return outcome_of_exception(active, error)
 
     return invoke_there
 
 
-def outcome_of_exception(run: Run, error: BaseException) -> Outcome:
+def outcome_of_exception(active: ActiveCall, error: BaseException) -> Outcome:
     """The outcome of an exception of the tool; a requested cancellation is raised again.
 
     A tool that calls `sys.exit` does not end the process. A KeyboardInterrupt, or the end of the
     loop, ends more than a call.
     """
-    asked_for = isinstance(error, asyncio.CancelledError) and run.cancel_requested()
-    closed = isinstance(error, GeneratorExit) and not _goes_on(run)
+    asked_for = isinstance(error, asyncio.CancelledError) and active.cancel_requested()
+    closed = isinstance(error, GeneratorExit) and not _goes_on(active)
     if asked_for or closed or isinstance(error, KeyboardInterrupt):
         raise error
-    return failure_outcome(run, error)
+    return failure_outcome(active, error)
 
 
-def _goes_on(run: Run) -> bool:
+def _goes_on(active: ActiveCall) -> bool:
     """Whether the call's task is running now; a coroutine that is being closed is not in a step."""
     try:
-        return asyncio.current_task() is run.task
+        return asyncio.current_task() is active.task
     except RuntimeError:
         return False
 
 
-def failure_outcome(run: Run, error: BaseException) -> Outcome:
+def failure_outcome(active: ActiveCall, error: BaseException) -> Outcome:
     """The outcome of an exception, with secrets covered and its text cut."""
     if isinstance(error, CallUnknown):
-        reason = redact_text(error.reason, run.secrets) if run.secrets else error.reason
-        return Outcome(run.call, Status.UNKNOWN, error=CallUnknown(error.tool, reason))
+        reason = redact_text(error.reason, active.secrets) if active.secrets else error.reason
+        return Outcome(active.call, Status.UNKNOWN, error=CallUnknown(error.tool, reason))
     message = describe_exception(error)
     redacted = False
-    if run.secrets:
-        message = redact_text(message, run.secrets)
-        redacted = any(redact_text(said, run.secrets) != said for said in _all_said(error))
-    # A run without a tool is that of a bare function, which has no limits.
-    tool: Tool | None = getattr(run, "tool", None)
+    if active.secrets:
+        message = redact_text(message, active.secrets)
+        redacted = any(redact_text(said, active.secrets) != said for said in _all_said(error))
+    # A call without a tool is that of a bare function, which has no limits.
+    tool: Tool | None = getattr(active, "tool", None)
     most = (tool and tool.limits.max_result) or _MAX_ERROR
     if len(message) > most:
         message = f"{message[:most]}\n[cut: {most:,} of {len(message):,} characters shown]"
-    failed = ToolFailed(error, message, redacted, run.streamed)
-    return Outcome(run.call, Status.ERROR, error=failed)
+    failed = ToolFailed(error, message, redacted, active.streamed)
+    return Outcome(active.call, Status.ERROR, error=failed)
 
 
-def cancelled_outcome(run: Run, error: asyncio.CancelledError) -> Outcome:
+def cancelled_outcome(active: ActiveCall, error: asyncio.CancelledError) -> Outcome:
     """The outcome of a call whose task was cancelled, or whose tool raised the error itself."""
-    if not run.cancel_requested():
-        return failure_outcome(run, error)
-    run.unwinding = error
-    run.eventful = True
-    carried, tool = carried_run.get(), getattr(run, "tool", None)
+    if not active.cancel_requested():
+        return failure_outcome(active, error)
+    active.unwinding = error
+    active.eventful = True
+    carried, tool = carried_run.get(), getattr(active, "tool", None)
     left = carried is not None and carried.left_as is not None
     if left and tool is not None and tool.resumable:
         unknown = CallUnknown(tool.name, "its run was stopped, and it goes on with the run")
-        return Outcome(run.call, Status.UNKNOWN, error=unknown)
-    return Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
+        return Outcome(active.call, Status.UNKNOWN, error=unknown)
+    return Outcome(active.call, Status.INTERRUPTED, error=CallInterrupted(active.call.tool))
 
 
 def _all_said(error: BaseException) -> Iterator[str]:
@@ -168,20 +168,20 @@ def _all_said(error: BaseException) -> Iterator[str]:
             rest += each.exceptions
 
 
-async def settle_value(run: Run, value: Any, place: Executor | None) -> Any:
+async def settle_value(active: ActiveCall, value: Any, place: Executor | None) -> Any:
     """The final value: awaited, drained and postprocessed."""
     if inspect.isawaitable(value):
         value = await value
     if hasattr(value, "__anext__"):
-        value = await drain(run, value)
+        value = await drain(active, value)
     elif isinstance(value, GeneratorType):
         if place is None:
-            value = drain_blocking(run, value)
+            value = drain_blocking(active, value)
         else:
-            value = await place.execute(Drainage(value), {}, run)
+            value = await place.execute(Drainage(value), {}, active)
     if isinstance(value, Outcome):
-        value = _taken_over(run, value)
-    postprocess = run.tool.postprocess
+        value = _taken_over(active, value)
+    postprocess = active.tool.postprocess
     if postprocess is not None:
         value = postprocess(value)
         if inspect.isawaitable(value):
@@ -189,29 +189,29 @@ async def settle_value(run: Run, value: Any, place: Executor | None) -> Any:
     return value
 
 
-def _taken_over(run: Run, inner: Outcome) -> Any:
+def _taken_over(active: ActiveCall, inner: Outcome) -> Any:
     """The value of another call, if the tool returned that call's outcome as its result.
 
     What the other call showed is shown here, and its error is raised.
     """
     if inner.metadata.get("untrusted"):
-        run.come_from_outside()
+        active.come_from_outside()
     value = inner.unwrap()
     if inner.content != to_blocks(value):
-        run.begin_stream()
+        active.begin_stream()
         for block in inner.content:
-            run.show_result(block)
+            active.show_result(block)
     return value
 
 
-def add_events(run: Run, outcome: Outcome) -> Outcome:
+def add_events(active: ActiveCall, outcome: Outcome) -> Outcome:
     """The outcome with everything that was shown and noted, checked against the output schema."""
-    if run.checks_result:
-        outcome = checked_outcome(run, outcome)
-    if run.blocks is not None:
-        outcome = _with_content(run, outcome, run.blocks)
-    if run.metadata is not None:
-        outcome.metadata.update(redact_data(run.metadata, run.secrets))
+    if active.checks_result:
+        outcome = checked_outcome(active, outcome)
+    if active.blocks is not None:
+        outcome = _with_content(active, outcome, active.blocks)
+    if active.metadata is not None:
+        outcome.metadata.update(redact_data(active.metadata, active.secrets))
     return outcome
 
 
@@ -221,37 +221,37 @@ def render_content(outcome: Outcome) -> None:
         _ = outcome.content
 
 
-def finish_outcome(run: Run, outcome: Outcome) -> Outcome:
+def finish_outcome(active: ActiveCall, outcome: Outcome) -> Outcome:
     """The outcome with its events, or an error if they can't be shown."""
     try:
-        wound_up = add_events(run, outcome)
+        wound_up = add_events(active, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         # The blocks are other people's code, and may raise anything when they are read.
-        wound_up = failure_outcome(run, error)
-        wound_up.metadata.update(redact_data(run.metadata or {}, run.secrets))
+        wound_up = failure_outcome(active, error)
+        wound_up.metadata.update(redact_data(active.metadata or {}, active.secrets))
     wound_up.seconds = outcome.seconds
     return wound_up
 
 
-def cover_outcome(run: Run, outcome: Outcome) -> Outcome:
+def cover_outcome(active: ActiveCall, outcome: Outcome) -> Outcome:
     try:
-        content = covered_content(outcome.content, run.secrets)
+        content = covered_content(outcome.content, active.secrets)
     except Exception as error:
-        return failure_outcome(run, error)
-    return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
+        return failure_outcome(active, error)
+    return Outcome(active.call, outcome.status, outcome.value, outcome.error, content)
 
 
-def _with_content(run: Run, outcome: Outcome, shown: Sequence[Block]) -> Outcome:
+def _with_content(active: ActiveCall, outcome: Outcome, shown: Sequence[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
-    rest = () if run.streamed and ended_well else outcome.content
+    rest = () if active.streamed and ended_well else outcome.content
     content = (*shown, *rest) if shown else rest
-    if run.secrets:
-        content = covered_content(content, run.secrets)
-        if has_covered(outcome.value, run.secrets):
-            run.note("covered", True)
-    run.end_stream(rest if ended_well else ())
+    if active.secrets:
+        content = covered_content(content, active.secrets)
+        if has_covered(outcome.value, active.secrets):
+            active.note("covered", True)
+    active.end_stream(rest if ended_well else ())
     if content is outcome.content:
         return outcome
     return Outcome(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .active_call import ActiveCall, Executor, Handler, Layer, Middleware, RemoteExecutor
 from .arguments.intake import Accept, Intake
 from .arguments.private_copy import private_arguments
 from .call import Outcome, Status
@@ -31,7 +32,6 @@ from .outside.admission import mark_results
 from .permission.permits import Permits
 from .recording import RecordLayers
 from .registry import Registry
-from .run import Executor, Handler, Layer, Middleware, RemoteExecutor, Run
 from .schema.result_check import check_results, promised_result
 from .secrets.credential import argument_secrets, meant_secrets, takes_secret
 from .tool import Tool
@@ -245,46 +245,48 @@ class Planner:
 
 
 def _make_layer(middleware: Middleware) -> Layer:
-    return lambda proceed: lambda run: middleware(run, proceed)
+    return lambda proceed: lambda active: middleware(active, proceed)
 
 
 def _hold_fast(proceed: Handler) -> Handler:
     """Keep what was accepted from changing: what is recorded is what the function gets."""
 
-    def hold_fast(run: Run) -> Awaitable[Outcome]:
-        if run.is_large:
-            return hold_off_loop(run)
-        _hold_arguments(run)
-        return proceed(run)
+    def hold_fast(active: ActiveCall) -> Awaitable[Outcome]:
+        if active.is_large:
+            return hold_off_loop(active)
+        _hold_arguments(active)
+        return proceed(active)
 
-    async def hold_off_loop(run: Run) -> Outcome:
-        await asyncio.to_thread(_hold_arguments, run)
-        return await proceed(run)
+    async def hold_off_loop(active: ActiveCall) -> Outcome:
+        await asyncio.to_thread(_hold_arguments, active)
+        return await proceed(active)
 
     return hold_fast
 
 
-def _hold_arguments(run: Run) -> None:
-    run.values = private_arguments(run.values)
-    run.accepted = private_arguments(run.arguments)
+def _hold_arguments(active: ActiveCall) -> None:
+    active.values = private_arguments(active.values)
+    active.accepted = private_arguments(active.arguments)
 
 
-def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
-    run.keep_secret(secrets)
-    values = accept(run)
+def _accept_discreetly(
+    accept: Accept, secrets: tuple[str, ...], active: ActiveCall
+) -> dict[str, Any]:
+    active.keep_secret(secrets)
+    values = accept(active)
     # An argument that passes as it was sent is not of a secret's type; the schema tells it.
-    sent = meant_secrets(run.arguments, run.tool)
-    run.keep_secret((*sent, *argument_secrets(values)))
+    sent = meant_secrets(active.arguments, active.tool)
+    active.keep_secret((*sent, *argument_secrets(values)))
     return values
 
 
-async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
+async def _expect_outcome(active: ActiveCall, proceed: Handler) -> Outcome:
     """Other people's middleware may give anything; what follows relies on an outcome."""
-    outcome = await proceed(run)
+    outcome = await proceed(active)
     if not isinstance(outcome, Outcome):
         raise TypeError(f"a middleware gave {type(outcome).__name__}, not an Outcome")
     if outcome.error is None and outcome.status not in (Status.OK, Status.PENDING):
-        outcome.error = _unsaid_error(run.tool, outcome.status)
+        outcome.error = _unsaid_error(active.tool, outcome.status)
     return outcome
 
 
@@ -303,9 +305,9 @@ def _unsaid_error(tool: Tool, status: Status) -> CallError:
     return ToolFailed(RuntimeError(said))
 
 
-async def _when_awaited(run: Run, proceed: Handler) -> Outcome:
+async def _when_awaited(active: ActiveCall, proceed: Handler) -> Outcome:
     """Other people's middleware may proceed and wait later, or never; until then nothing begins."""
-    return await proceed(run)
+    return await proceed(active)
 
 
 def _make_limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> Limiters:

@@ -5,12 +5,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
+from .active_call import ActiveCall, Handler, Objection
 from .bounded_json import parse_json
 from .call import Call, Outcome
 from .canonical import digest_of
 from .errors import KeyTaken
 from .permission.modes import ModeChange
-from .run import Handler, Objection, Run
 
 _REMEMBERED = 10_000
 
@@ -32,16 +32,16 @@ class RecordLayers(Protocol):
 class Recorder(Protocol):
     """Records how calls end, before anybody else is told."""
 
-    def end(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
+    def end(self, active: ActiveCall, outcome: Outcome) -> Awaitable[Outcome]:
         """Record the outcome durably and return it, or an outcome that says why that failed."""
 
     async def note_mode(self, change: ModeChange) -> None:
         """Make it durable that a permission mode was changed."""
 
-    def end_soon(self, run: Run, outcome: Outcome) -> None:
+    def end_soon(self, active: ActiveCall, outcome: Outcome) -> None:
         """Record the outcome without awaiting anything."""
 
-    def late(self, run: Run, outcome: Outcome) -> None:
+    def late(self, active: ActiveCall, outcome: Outcome) -> None:
         """Record how an abandoned function ended. Called on any thread."""
 
 

@@ -14,8 +14,8 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from .active_call import ActiveCall
 from .forking import at_fork
-from .run import Run
 
 if TYPE_CHECKING:
     from .work import Work
@@ -36,15 +36,15 @@ class BlockingJob:
         "_loop",
         "_values",
         "_work",
+        "active",
         "context",
         "ended",
         "left",
-        "run",
         "started",
     )
 
-    def __init__(self, work: "Work", values: dict[str, Any], run: Run) -> None:
-        self.run = run
+    def __init__(self, work: "Work", values: dict[str, Any], active: ActiveCall) -> None:
+        self.active = active
         self.context = contextvars.copy_context()
         self.started = False
         self.ended = False
@@ -72,7 +72,7 @@ class BlockingJob:
             if self.left:
                 return
             self.started = True
-        value, error = _attempt_work(self.context, self._work, self._values, self.run)
+        value, error = _attempt_work(self.context, self._work, self._values, self.active)
         # The context may refer to this job as a place that is held, so the reference is cut.
         del self.context
         with self._lock:
@@ -83,17 +83,17 @@ class BlockingJob:
                 self._loop.call_soon_threadsafe(_settle_future, self._future, (value, error))
                 return
             except RuntimeError:
-                self.run.stopped = True  # The loop was closed.
-        self.run.late(self.run, value, error)
+                self.active.stopped = True  # The loop was closed.
+        self.active.late(self.active, value, error)
 
     def _leave(self) -> None:
-        self.run.stopped = True
+        self.active.stopped = True
         with self._lock:
             if self.ended:
                 return
             self.left = True
             if self.started:
-                self.run.note("abandoned", True)
+                self.active.note("abandoned", True)
 
 
 class Home:
@@ -102,7 +102,7 @@ class Home:
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[BlockingJob | None] = queue.SimpleQueue()
 
-    async def execute(self, work: "Work", values: dict[str, Any], channel: Run) -> Any:
+    async def execute(self, work: "Work", values: dict[str, Any], channel: ActiveCall) -> Any:
         """Perform the work on the waiting thread."""
         job = BlockingJob(work, values, channel)
         self._work.put(job)
@@ -305,11 +305,11 @@ def _in_loop() -> bool:
 
 
 def _attempt_work(
-    context: contextvars.Context, work: "Work", values: dict[str, Any], run: Run
+    context: contextvars.Context, work: "Work", values: dict[str, Any], active: ActiveCall
 ) -> tuple[Any, BaseException | None]:
     """Run a blocking function; returns its value or its exception."""
     try:
-        return context.run(work.perform, values, run), None
+        return context.run(work.perform, values, active), None
     except BaseException as error:
         return None, error
 

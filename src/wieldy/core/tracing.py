@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from sys import modules
 from typing import Any
 
+from .active_call import ActiveCall
 from .block import to_text
 from .call import Outcome, Status
 from .errors import ToolFailed
-from .run import Run
 from .secrets.secret import redact_text
 
 _SPANLESS = (Status.OK, Status.PENDING)
@@ -60,22 +60,22 @@ def is_tracing() -> bool:
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
-def open_span(run: Run) -> AbstractContextManager[Any]:
+def open_span(active: ActiveCall) -> AbstractContextManager[Any]:
     """A span around one call, with the names of the GenAI conventions."""
     from opentelemetry.trace import get_tracer  # noqa: PLC0415 - loaded by the application
 
     attributes = {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": run.call.tool,
+        "gen_ai.tool.name": active.call.tool,
         "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": run.call.provider_id or run.call.id,
-        "wieldy.call.id": run.call.id,
-        "gen_ai.agent.name": run.call.scope.agent,
-        "gen_ai.conversation.id": run.call.scope.session,
-        "wieldy.call.parent": run.call.scope.parent,
+        "gen_ai.tool.call.id": active.call.provider_id or active.call.id,
+        "wieldy.call.id": active.call.id,
+        "gen_ai.agent.name": active.call.scope.agent,
+        "gen_ai.conversation.id": active.call.scope.session,
+        "wieldy.call.parent": active.call.scope.parent,
     }
     span: AbstractContextManager[Any] = get_tracer("wieldy").start_as_current_span(
-        f"execute_tool {run.call.tool}",
+        f"execute_tool {active.call.tool}",
         attributes={name: value for name, value in attributes.items() if value is not None},
         record_exception=False,
         set_status_on_exception=False,
@@ -83,7 +83,7 @@ def open_span(run: Run) -> AbstractContextManager[Any]:
     return span
 
 
-def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> None:
+def close_span(span: Any, active: ActiveCall, outcome: Outcome, capture_content: bool) -> None:
     """Put the outcome on the span; arguments and results only if that is asked for."""
     from opentelemetry.trace import Status as SpanStatus  # noqa: PLC0415 - loaded by the application
     from opentelemetry.trace import StatusCode  # noqa: PLC0415 - the same
@@ -93,11 +93,11 @@ def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> 
         span.set_attribute("error.type", _error_type(outcome))
         span.set_status(SpanStatus(StatusCode.ERROR, str(outcome.error or outcome.status.value)))
     if capture_content:
-        if "values" in vars(run):
+        if "values" in vars(active):
             # Arguments that were not accepted may have secrets that were not found.
-            arguments = redact_text(to_text(dict(run.arguments)), run.secrets)
+            arguments = redact_text(to_text(dict(active.arguments)), active.secrets)
             span.set_attribute("gen_ai.tool.call.arguments", arguments)
-        span.set_attribute("gen_ai.tool.call.result", redact_text(outcome.text, run.secrets))
+        span.set_attribute("gen_ai.tool.call.result", redact_text(outcome.text, active.secrets))
 
 
 def _error_type(outcome: Outcome) -> str:

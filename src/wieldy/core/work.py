@@ -13,8 +13,8 @@ from collections.abc import (
 from types import GeneratorType
 from typing import Any
 
+from .active_call import ActiveCall, CallChannel, LateRefusal, Objection
 from .context import Context
-from .run import CallChannel, LateRefusal, Objection, Run
 from .schema.annotations import signature_of
 
 Enter = Callable[[Mapping[str, Any], CallChannel], Any]
@@ -45,7 +45,7 @@ class Work:
         self.shipped: Any = None
         self.enter = _make_entrance(function, context, positional)
 
-    def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
+    def perform(self, values: Mapping[str, Any], channel: ActiveCall) -> Any:
         """Call the function on this thread and drain what it yields, unless there is an objection.
 
         A coroutine or an async generator is returned as it is.
@@ -73,7 +73,7 @@ class Drainage(Work):
     def __init__(self, stream: Generator[Any, None, Any]) -> None:
         self._stream = stream
 
-    def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
+    def perform(self, values: Mapping[str, Any], channel: ActiveCall) -> Any:
         return drain_blocking(channel, self._stream)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from wieldy.core.run import Run
+from wieldy.core.active_call import ActiveCall
 
 from .frames import Frame
 from .remote_box import find_box
@@ -13,7 +13,7 @@ from .shipping import pack_error
 Send = Callable[[Frame, tuple[Any, ...], Callable[[Exception], Any]], None]
 
 
-async def answer_request(channel: Run, number: int, request: list[Any], send: Send) -> None:
+async def answer_request(channel: ActiveCall, number: int, request: list[Any], send: Send) -> None:
     """Carry out a request in the context of the call that made it, and send the answer."""
     target, method, arguments, options = request
 
@@ -32,7 +32,9 @@ async def answer_request(channel: Run, number: int, request: list[Any], send: Se
         fail(error)
 
 
-async def _ask_box(channel: Run, target: Any, method: str, arguments: Any, options: Any) -> Any:
+async def _ask_box(
+    channel: ActiveCall, target: Any, method: str, arguments: Any, options: Any
+) -> Any:
     if target is None:
         return await channel.call_nested(*arguments, **options)
     box = _find_view(target)
@@ -47,7 +49,7 @@ async def _ask_box(channel: Run, target: Any, method: str, arguments: Any, optio
 
 
 async def _stream_call(
-    channel: Run, number: int, target: Any, arguments: Any, options: Any, send: Send
+    channel: ActiveCall, number: int, target: Any, arguments: Any, options: Any, send: Send
 ) -> Any:
     last = None
     async for item in _find_view(target).stream(*arguments, **options):

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, held_places
 from wieldy.core.call import Outcome
 from wieldy.core.forking import renewed_in_child
 from wieldy.core.invoke import outcome_of_exception
 from wieldy.core.limits.limits import parse_size
-from wieldy.core.run import Handler, Middleware, Run, held_places
 from wieldy.core.work import Forbidden, Stopped, Work
 
 from .frames import Frame
@@ -57,22 +57,22 @@ class Processes:
     def hold_worker(self, work: Work) -> Middleware:
         """A middleware that gets a worker with the function before the call's timeout starts."""
 
-        async def with_worker(run: Run, proceed: Handler) -> Outcome:
+        async def with_worker(active: ActiveCall, proceed: Handler) -> Outcome:
             lease = Lease(self)
             try:
-                await lease.begin(work, run)
-                run.lease = lease
+                await lease.begin(work, active)
+                active.lease = lease
             except BaseException as error:
                 lease.end()
-                return outcome_of_exception(run, error)
+                return outcome_of_exception(active, error)
             try:
-                return await proceed(run)
+                return await proceed(active)
             finally:
                 lease.end()
 
         return with_worker
 
-    async def execute(self, work: Work, values: dict[str, Any], channel: Run) -> Any:
+    async def execute(self, work: Work, values: dict[str, Any], channel: ActiveCall) -> Any:
         """Run the function in the worker that the call holds."""
         lease: Lease = channel.lease
         why_not = None if work.objection is None else work.objection(channel)
@@ -229,7 +229,7 @@ class Lease:
         if self._lent == 0 and self._counts:
             self._pool.go_on()
 
-    async def begin(self, work: Work, run: Run) -> None:
+    async def begin(self, work: Work, active: ActiveCall) -> None:
         """Wait for a worker, and load the function there."""
         nested = any(isinstance(place, Lease) and place.held for place in self._outer)
         if not nested:
@@ -245,13 +245,13 @@ class Lease:
             # function has only been loaded and not called.
             link = self._link = self._pool.find_link(shipment.key)
             try:
-                await self._load_function(link, shipment, run)
+                await self._load_function(link, shipment, active)
                 return
             except WorkerLost:
                 if link.works:
                     continue
-                raise await self._explain_death(link, run) from None
-        raise await self._explain_death(link, run)
+                raise await self._explain_death(link, active) from None
+        raise await self._explain_death(link, active)
 
     def end(self) -> None:
         """Give the worker back, or have it killed if the call left it while it was busy."""
@@ -268,27 +268,27 @@ class Lease:
             self._pool.tell(link, "kill")
             link.close()
 
-    async def perform(self, work: Work, values: dict[str, Any], run: Run) -> Any:
+    async def perform(self, work: Work, values: dict[str, Any], active: ActiveCall) -> Any:
         """Run the function in the worker. A worker that does not answer is killed."""
         link = self._link
         assert link is not None
-        run.note("isolation", "process")
-        run.note("pid", link.pid)
-        memory = run.tool.limits.memory
+        active.note("isolation", "process")
+        active.note("pid", link.pid)
+        memory = active.tool.limits.memory
         if memory is not None:
             self._pool.tell(link, "watch", parse_size(memory))
         link.serial += 1
-        facts = _call_facts(run) if work.context is not None else {}
+        facts = _call_facts(active) if work.context is not None else {}
         state = self._pool.state_for(link)
         content = (link.serial, work.shipped.key, values, facts, carried_variables(), state)
         before = held_places.set((*self._outer, self))
         self._clean = False
         try:
-            kind, answer = await link.ask(Frame.CALL, content, run)
+            kind, answer = await link.ask(Frame.CALL, content, active)
         except WorkerLost:
-            raise await self._explain_death(link, run) from None
+            raise await self._explain_death(link, active) from None
         except asyncio.CancelledError:
-            await self._kill_worker(link, run)
+            await self._kill_worker(link, active)
             raise
         except Exception as error:
             self._clean = link.at_rest
@@ -300,45 +300,47 @@ class Lease:
         if memory is not None:
             self._pool.tell(link, "watch", None)
         _, first, second, (cpu_ms, peak) = answer
-        run.note("cpu_ms", round(cpu_ms, 3))
-        run.note("peak_bytes", peak)
+        active.note("cpu_ms", round(cpu_ms, 3))
+        active.note("peak_bytes", peak)
         if kind is Frame.RESULT:
             return first
-        raised = _restore_error(run, first, second)
+        raised = _restore_error(active, first, second)
         if isinstance(raised, StopIteration):
             return Stopped(raised)
         raise raised
 
-    async def _load_function(self, link: WorkerLink, shipment: Shipment, run: Run) -> None:
+    async def _load_function(
+        self, link: WorkerLink, shipment: Shipment, active: ActiveCall
+    ) -> None:
         if shipment.key in link.works:
             return
         self._clean = False
         content = (shipment.key, self._pool.state_for(link), shipment.packed)
-        _, (_, failed, pid) = await link.ask(Frame.LOAD, content, run)
+        _, (_, failed, pid) = await link.ask(Frame.LOAD, content, active)
         self._clean = True
         link.pid = pid
         if failed is not None:
-            raise _restore_error(run, *failed)
+            raise _restore_error(active, *failed)
         link.works.add(shipment.key)
 
-    async def _kill_worker(self, link: WorkerLink, run: Run) -> None:
+    async def _kill_worker(self, link: WorkerLink, active: ActiveCall) -> None:
         """Kill the worker and all processes that it has started, and wait until they are gone."""
         self._pool.tell(link, "kill")
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             ending = await _wait_gone(link)
-            _note_usage(run, ending)
+            _note_usage(active, ending)
 
-    async def _explain_death(self, link: WorkerLink, run: Run) -> WorkerDied:
+    async def _explain_death(self, link: WorkerLink, active: ActiveCall) -> WorkerDied:
         """The error for a worker that ended before it answered."""
         try:
             ending = await _wait_gone(link)
         except TimeoutError:
             ending = WorkerEnd(None, "was killed and has not ended yet")
-        _note_usage(run, ending)
-        memory = run.tool.limits.memory
+        _note_usage(active, ending)
+        memory = active.tool.limits.memory
         if ending.reason == "memory" and memory is not None:
-            return MemoryExceeded(run.tool.name, memory, ending.peak)
-        return WorkerDied(run.tool.name, ending.status, ending.reason)
+            return MemoryExceeded(active.tool.name, memory, ending.peak)
+        return WorkerDied(active.tool.name, ending.status, ending.reason)
 
 
 async def _wait_gone(link: WorkerLink) -> WorkerEnd:
@@ -346,32 +348,37 @@ async def _wait_gone(link: WorkerLink) -> WorkerEnd:
         return await asyncio.shield(asyncio.wrap_future(link.gone))
 
 
-def _restore_error(run: Run, packed: bytes | None, said: str) -> BaseException:
+def _restore_error(active: ActiveCall, packed: bytes | None, said: str) -> BaseException:
     """What a worker's function raised. Its `KeyboardInterrupt` is not one of this process."""
     raised = unpack_error(packed, said)
     if not isinstance(raised, KeyboardInterrupt):
         return raised
-    interrupted = FunctionInterrupted(run.tool.name)
+    interrupted = FunctionInterrupted(active.tool.name)
     interrupted.__cause__ = raised
     return interrupted
 
 
-def _note_usage(run: Run, ending: WorkerEnd) -> None:
+def _note_usage(active: ActiveCall, ending: WorkerEnd) -> None:
     if ending.cpu_ms:
-        run.note("cpu_ms", ending.cpu_ms)
+        active.note("cpu_ms", ending.cpu_ms)
     if ending.peak:
-        run.note("peak_bytes", ending.peak)
+        active.note("peak_bytes", ending.peak)
 
 
-def _call_facts(run: Run) -> dict[str, Any]:
+def _call_facts(active: ActiveCall) -> dict[str, Any]:
     """The facts about a call for a function that asks for its context."""
     deps: tuple[bytes | None, str | None] = (None, None)
-    if run.deps is not None:
+    if active.deps is not None:
         try:
-            deps = (pack(run.deps), None)
+            deps = (pack(active.deps), None)
         except Exception as error:
             deps = (None, str(error))
-    return {"call": run.call, "tool": run.tool.name, "attempts": run.attempts, "deps": deps}
+    return {
+        "call": active.call,
+        "tool": active.tool.name,
+        "attempts": active.attempts,
+        "deps": deps,
+    }
 
 
 def _give_turn(turn: "asyncio.Future[None]") -> None:

@@ -5,8 +5,8 @@ import threading
 from collections import deque
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, held_places
 from wieldy.core.forking import renewed_in_child
-from wieldy.core.run import Run, held_places
 from wieldy.core.sync import BlockingJob
 from wieldy.core.work import Work
 
@@ -39,7 +39,7 @@ class Threads:
         self._idle: list[_Worker] = []
         self._waiting: deque[_Task] = deque()
 
-    async def execute(self, work: Work, values: dict[str, Any], channel: Run) -> Any:
+    async def execute(self, work: Work, values: dict[str, Any], channel: ActiveCall) -> Any:
         """Perform the work on a worker."""
         task = _Task(self, work, values, channel)
         with self._lock:
@@ -144,8 +144,10 @@ class _Task(BlockingJob):
 
     __slots__ = ("counts", "lent", "occupies", "pool")
 
-    def __init__(self, pool: Threads, work: Work, values: dict[str, Any], run: Run) -> None:
-        super().__init__(work, values, run)
+    def __init__(
+        self, pool: Threads, work: Work, values: dict[str, Any], active: ActiveCall
+    ) -> None:
+        super().__init__(work, values, active)
         self.pool = pool
         self.lent = 0
         self.occupies = False
@@ -161,7 +163,7 @@ class _Task(BlockingJob):
             # Ctrl-C interrupts the main thread; what ended the function is the function's own.
             if not self.ended:
                 raise
-            raise FunctionInterrupted(self.run.tool.name) from error
+            raise FunctionInterrupted(self.active.tool.name) from error
 
     @property
     def held(self) -> bool:

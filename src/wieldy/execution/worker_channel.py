@@ -13,8 +13,8 @@ from functools import partial
 from pickle import loads
 from typing import Any
 
+from wieldy.core.active_call import CallStopped
 from wieldy.core.call import Call
-from wieldy.core.run import RunStopped
 
 from .frames import Frame, Inbox, TooLarge, encode_large, encode_small
 from .remote_box import ask, ask_blocking
@@ -293,7 +293,7 @@ class WorkerChannel:
 
     def _send_frame(self, kind: Frame, *content: Any) -> None:
         if self.stopped:
-            raise RunStopped
+            raise CallStopped
         self.connection.send(kind, self.serial, *content)
 
 

@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from wieldy.core.run import Run
+from wieldy.core.active_call import ActiveCall
 
 from .frames import Frame, Inbox, TooLarge, encode_large, encode_small, send_whole
 from .nested_calls import answer_request
@@ -60,7 +60,7 @@ class WorkerLink:
         """Whether the worker can be given another call."""
         return not self.gone.done()
 
-    async def ask(self, kind: Frame, content: tuple[Any, ...], channel: Run) -> Answer:
+    async def ask(self, kind: Frame, content: tuple[Any, ...], channel: ActiveCall) -> Answer:
         """Send a message, serve the requests of its function, and return the answer."""
         exchange = self._exchange = _Exchange(self, channel, self.serial)
         self._listen_on(exchange.loop)
@@ -206,7 +206,7 @@ class WorkerLink:
 class _Exchange:
     """One message to a worker, and all messages from it until the answer."""
 
-    def __init__(self, link: WorkerLink, channel: Run, serial: int) -> None:
+    def __init__(self, link: WorkerLink, channel: ActiveCall, serial: int) -> None:
         self.link = link
         self.channel = channel
         self.loop = asyncio.get_running_loop()

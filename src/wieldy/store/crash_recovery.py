@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
+from wieldy.core.active_call import Extras
 from wieldy.core.call import Call, Decision, Outcome, nested_run_id
 from wieldy.core.canonical import digest_of
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CorruptRow
 from wieldy.core.permission.decisions import Desk
-from wieldy.core.run import Extras
 
 from .databases.tables import IS_WAITING, calls, runs
 from .ledger_entry import Entry, read_entry

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import CallUnknown, NotRecorded
-from wieldy.core.run import Run
 from wieldy.core.secrets.credential import takes_secret
 from wieldy.core.secrets.secret import redact_text
 
@@ -73,38 +73,40 @@ class Record:
             self.owner.give_up(self)
 
 
-def digest_without_secrets(run: Run, written: str | None = None) -> str:
+def digest_without_secrets(active: ActiveCall, written: str | None = None) -> str:
     """A digest of the arguments without their secrets, to recognise a repeated call.
 
     `written` are the arguments as they are kept, where these are known.
     """
-    return digest_of(from_column(written or written_arguments(run.arguments, run.secrets)[0]))
+    return digest_of(from_column(written or written_arguments(active.arguments, active.secrets)[0]))
 
 
-def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transitions.Put:
+def start_operation(active: ActiveCall, record: Record, owner: ProcessOwner) -> transitions.Put:
     """The operation that writes that a call starts."""
-    call, tool = run.call, run.tool
-    arguments, partial = record.written or written_arguments(run.arguments, run.secrets)
+    call, tool = active.call, active.tool
+    arguments, partial = record.written or written_arguments(active.arguments, active.secrets)
     begun = (record.proposed_at, record.started_at, owner.id)
     row: Values = (record.id, tool.name, "started", tool.fingerprint, arguments, partial, *begun)
     start, brief = transitions.START, len(arguments) < _BRIEF
     if (
         call.scope is not NO_SCOPE
-        or run.eventful
+        or active.eventful
         or call.provider_id is not None
         or call.idempotency_key is not None
-        or run.because is not None
+        or active.because is not None
     ):
-        more = _start_columns(run, arguments)
+        more = _start_columns(active, arguments)
         start, row = insert_if_new(calls, (*start.names, *more)), (*row, *more.values())
     return transitions.Put(start, row, brief)
 
 
-def _start_columns(run: Run, arguments: str) -> dict[str, str]:
+def _start_columns(active: ActiveCall, arguments: str) -> dict[str, str]:
     """The columns that only some calls have at their start."""
-    call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
+    call, scope, repairs = active.call, active.call.scope, active.noted("repairs")
     said = {
-        "asked": None if call.idempotency_key is None else digest_without_secrets(run, arguments),
+        "asked": None
+        if call.idempotency_key is None
+        else digest_without_secrets(active, arguments),
         "agent": scope.agent,
         "session": scope.session,
         "parent": scope.parent,
@@ -113,8 +115,8 @@ def _start_columns(run: Run, arguments: str) -> dict[str, str]:
         "around": around_column(scope),
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
-        "reason": run.because,
-        "repairs": to_column(repairs, run.secrets) if repairs else None,
+        "reason": active.because,
+        "repairs": to_column(repairs, active.secrets) if repairs else None,
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -126,11 +128,11 @@ class Ending(Write):
     done = True
 
     def __init__(
-        self, run: Run, outcome: Outcome, record: Record, written: Written | None = None
+        self, active: ActiveCall, outcome: Outcome, record: Record, written: Written | None = None
     ) -> None:
-        self._run, self._outcome, self._record = run, outcome, record
+        self._run, self._outcome, self._record = active, outcome, record
         record.over = True
-        written = written or written_outcome(outcome, run.secrets)
+        written = written or written_outcome(outcome, active.secrets)
         state, value, content, error, metadata, seconds = written
         owner = None if record.owner is None else record.owner.id
         begun = (time.time(), record.id, owner, record.started_at)

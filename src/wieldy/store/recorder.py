@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from wieldy.core.active_call import ActiveCall, Handler, LateRefusal, Objection
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import (
@@ -22,7 +23,6 @@ from wieldy.core.errors import (
 from wieldy.core.limits.call_limits import TooManyCalls
 from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.permission.modes import ModeChange
-from wieldy.core.run import Handler, LateRefusal, Objection, Run
 
 from . import transitions
 from .databases.database import Operation
@@ -76,93 +76,93 @@ class LedgerRecorder:
     def once(self, proceed: Handler) -> Handler:
         """Return the first outcome of a call that was made before."""
 
-        def look_back(run: Run) -> Awaitable[Outcome]:
-            run.record = record = Record(run.call)
-            return proceed(run) if record.is_new else self._run_once(run, proceed)
+        def look_back(active: ActiveCall) -> Awaitable[Outcome]:
+            active.record = record = Record(active.call)
+            return proceed(active) if record.is_new else self._run_once(active, proceed)
 
         return look_back
 
-    async def _run_once(self, run: Run, proceed: Handler) -> Outcome:
+    async def _run_once(self, active: ActiveCall, proceed: Handler) -> Outcome:
         try:
-            key = run.call.idempotency_key
-            if key is not None and not _is_own_key(run.call, key) and not self._has_row(run):
-                await self._look_for_first(run, key)
-            return await proceed(run)
+            key = active.call.idempotency_key
+            if key is not None and not _is_own_key(active.call, key) and not self._has_row(active):
+                await self._look_for_first(active, key)
+            return await proceed(active)
         except Repeated as repeated:
-            run.record.repeated = True
-            return await self._first_outcome(run, repeated.first, repeated.row)
+            active.record.repeated = True
+            return await self._first_outcome(active, repeated.first, repeated.row)
 
     def start(self, proceed: Handler, objects: Objection) -> Handler:
         """Record durably that the function is about to be entered."""
         store = self._store
 
-        async def judge_again(run: Run) -> Outcome:
-            why_not = objects(run)
+        async def judge_again(active: ActiveCall) -> Outcome:
+            why_not = objects(active)
             if why_not is not None and not isinstance(why_not, LateRefusal):
                 why_not = await why_not
-            return await (proceed(run) if why_not is None else why_not.outcome())
+            return await (proceed(active) if why_not is None else why_not.outcome())
 
-        def enter(run: Run) -> Awaitable[Outcome]:
-            record: Record = run.record
+        def enter(active: ActiveCall) -> Awaitable[Outcome]:
+            record: Record = active.record
             opened = store.in_use
-            if opened is None or record.begun or record.over or run.is_large:
-                return self._start(run, record, judge_again)
-            start = self._begin(run, record, opened.owner)
+            if opened is None or record.begun or record.over or active.is_large:
+                return self._start(active, record, judge_again)
+            start = self._begin(active, record, opened.owner)
             if isinstance(start, Write) and opened.commit_here(start):
                 record.begun = True
-                return proceed(run)
-            return self._start(run, record, judge_again, start)
+                return proceed(active)
+            return self._start(active, record, judge_again, start)
 
         return enter
 
     async def _start(
         self,
-        run: Run,
+        active: ActiveCall,
         record: Record,
         proceed: Handler,
         start: Operation[str | None] | None = None,
     ) -> Outcome:
         # Other people's middleware may call this twice; it is still one call.
         if not record.begun:
-            _refuse_what_is_over(run, record)
+            _refuse_what_is_over(active, record)
             try:
                 opened = self._store.in_use or await self._store.opened()
                 if start is None or record.owner is not opened.owner:
                     # The store was reopened meanwhile, and the former owner has left.
-                    if run.is_large:
+                    if active.is_large:
                         record.written = await asyncio.to_thread(
-                            written_arguments, run.arguments, run.secrets
+                            written_arguments, active.arguments, active.secrets
                         )
-                    start = self._begin(run, record, opened.owner)
+                    start = self._begin(active, record, opened.owner)
                 first = await opened.write(start)
             except StoreError as error:
                 if not isinstance(error, StoreUnavailable):
                     # The write was refused, so there is no row.
                     record.leave()
-                raise NotRecorded(run.tool.name, str(error)) from error
+                raise NotRecorded(active.tool.name, str(error)) from error
             if first is not None:
                 record.leave()
                 if not record.is_new:
                     raise Repeated(first)
                 # The same call was made again meanwhile, and was recorded first.
                 record.repeated = True
-                return await self._first_outcome(run, first)
+                return await self._first_outcome(active, first)
             record.begun = True
-            _refuse_what_is_over(run, record)
-        return await proceed(run)
+            _refuse_what_is_over(active, record)
+        return await proceed(active)
 
-    def end(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
+    def end(self, active: ActiveCall, outcome: Outcome) -> Awaitable[Outcome]:
         """Record the outcome durably and return it, or an outcome that says why that failed."""
-        record: Record = run.record or Record(run.call)
+        record: Record = active.record or Record(active.call)
         if outcome.status is _PENDING or record.repeated:
             return _known_outcome(outcome)
         if is_large((outcome.value, outcome._content)):
-            return self._end_off_loop(run, outcome, record)
-        return self._end_now(run, outcome, record)
+            return self._end_off_loop(active, outcome, record)
+        return self._end_now(active, outcome, record)
 
-    async def _end_off_loop(self, run: Run, outcome: Outcome, record: Record) -> Outcome:
+    async def _end_off_loop(self, active: ActiveCall, outcome: Outcome, record: Record) -> Outcome:
         """The same for a large value, which is written in a thread."""
-        writing = asyncio.ensure_future(asyncio.to_thread(written_outcome, outcome, run.secrets))
+        writing = asyncio.ensure_future(asyncio.to_thread(written_outcome, outcome, active.secrets))
         left = written = None
         try:
             try:
@@ -174,36 +174,38 @@ class LedgerRecorder:
         except MemoryError:
             pass  # It is tried once more, and then written when there is memory again.
         except BaseException:
-            self.end_soon(run, outcome)
+            self.end_soon(active, outcome)
             raise
-        outcome = await self._end_now(run, outcome, record, written)
+        outcome = await self._end_now(active, outcome, record, written)
         if left is not None:
             raise left
         return outcome
 
     def _end_now(
-        self, run: Run, outcome: Outcome, record: Record, written: Written | None = None
+        self, active: ActiveCall, outcome: Outcome, record: Record, written: Written | None = None
     ) -> Awaitable[Outcome]:
         opened = self._store.in_use
         try:
-            ending = Ending(run, outcome, record, written)
-            if run.foretold is not None and record.begun:
-                run.foretold(outcome)
+            ending = Ending(active, outcome, record, written)
+            if active.foretold is not None and record.begun:
+                active.foretold(outcome)
             ended = record.begun and opened is not None and opened.commit_here(ending)
         except MemoryError as error:
             # The end is written when there is memory again, and the caller is told.
-            self._store.owe(_end_later(run, outcome, record))
+            self._store.owe(_end_later(active, outcome, record))
             return _known_outcome(unrecorded_outcome(outcome, record, str(translate_error(error))))
         except BaseException:
             # The write was interrupted. It may have succeeded, and repeating it is safe.
-            self.end_soon(run, outcome)
+            self.end_soon(active, outcome)
             raise
         if not ended:
-            return self._end(run, outcome, record, ending)
+            return self._end(active, outcome, record, ending)
         self._ring_bell(record)
         return _known_outcome(outcome)
 
-    async def _end(self, run: Run, outcome: Outcome, record: Record, ending: Ending) -> Outcome:
+    async def _end(
+        self, active: ActiveCall, outcome: Outcome, record: Record, ending: Ending
+    ) -> Outcome:
         """Record the end of a call that needs more work, or that never started."""
         operation = ending.operation
         if isinstance(outcome.error, TooManyCalls) and not record.begun:
@@ -212,7 +214,7 @@ class LedgerRecorder:
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller does not wait for it again. An approved call
             # stays approved, and may run when the rules can be read.
-            if run.call.decision is None or not isinstance(outcome.error, NotChecked):
+            if active.call.decision is None or not isinstance(outcome.error, NotChecked):
                 self._store.insist(operation)
             return outcome
         try:
@@ -245,38 +247,40 @@ class LedgerRecorder:
         await self._store.write(transitions.put(row))
         self._store.bell.ring(row["id"])
 
-    def end_soon(self, run: Run, outcome: Outcome) -> None:
+    def end_soon(self, active: ActiveCall, outcome: Outcome) -> None:
         """Record the outcome without awaiting anything."""
-        self._store.insist(Ending(run, outcome, run.record or Record(run.call)).operation)
+        self._store.insist(Ending(active, outcome, active.record or Record(active.call)).operation)
 
-    def late(self, run: Run, outcome: Outcome) -> None:
+    def late(self, active: ActiveCall, outcome: Outcome) -> None:
         """Record how an abandoned function ended."""
-        kept = outcome_columns(outcome, run.secrets)
+        kept = outcome_columns(outcome, active.secrets)
         late = {name: from_column(kept[name]) for name in ("value", "error")}
         text = to_column({"status": outcome.status.value, "at": time.time(), **late})
-        call_id = run.call.id
+        call_id = active.call.id
         self._store.insist(lambda connection: transitions.note_late(connection, call_id, text))
 
-    def _has_row(self, run: Run) -> bool:
+    def _has_row(self, active: ActiveCall) -> bool:
         """Whether the call has a row already, because it was approved or is run again."""
-        return run.call.decision is not None or run.call.id in self._reruns
+        return active.call.decision is not None or active.call.id in self._reruns
 
-    async def _look_for_first(self, run: Run, key: str) -> None:
+    async def _look_for_first(self, active: ActiveCall, key: str) -> None:
         try:
             row = await self._store.read(lambda c: transitions.find_key(c, key))
         except StoreError as error:
-            raise NotRecorded(run.tool.name, str(error)) from error
+            raise NotRecorded(active.tool.name, str(error)) from error
         if row is not None:
             raise Repeated(row.id, row)
 
-    def _begin(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
+    def _begin(
+        self, active: ActiveCall, record: Record, owner: ProcessOwner
+    ) -> Operation[str | None]:
         """The operation that writes the start; returns the id of the call that this one repeats."""
         record.owner = owner
         now, covered = owner.begin(record, record.proposed_at)
         record.started_at = record.started_at or now
-        if (run.call.decision or self._reruns) and self._has_row(run):
-            return self._resume_operation(run, record, owner)
-        start = start_operation(run, record, owner)
+        if (active.call.decision or self._reruns) and self._has_row(active):
+            return self._resume_operation(active, record, owner)
+        start = start_operation(active, record, owner)
         if covered:
             return start
 
@@ -288,10 +292,10 @@ class LedgerRecorder:
         return reach_back
 
     def _resume_operation(
-        self, run: Run, record: Record, owner: ProcessOwner
+        self, active: ActiveCall, record: Record, owner: ProcessOwner
     ) -> Operation[str | None]:
         """The operation that starts a call with a row; returns its id if another process has it."""
-        call_id, step = record.id, self._step(run)
+        call_id, step = record.id, self._step(active)
         assert record.started_at is not None
         begun = (call_id, owner.id, record.started_at)
 
@@ -303,48 +307,48 @@ class LedgerRecorder:
 
         return resume
 
-    def _step(self, run: Run) -> tuple[str, dict[str, Any], float | None]:
+    def _step(self, active: ActiveCall) -> tuple[str, dict[str, Any], float | None]:
         """The state from which a call is started, the columns to write, and the decision."""
-        if run.call.id in self._reruns:
-            return "unknown", self._note_rerun(run), None
-        decision = run.call.decision
+        if active.call.id in self._reruns:
+            return "unknown", self._note_rerun(active), None
+        decision = active.call.decision
         assert decision is not None
         return "approved", {}, decision.at
 
-    def _note_rerun(self, run: Run) -> dict[str, Any]:
+    def _note_rerun(self, active: ActiveCall) -> dict[str, Any]:
         """Note that a call of unknown end runs again; returns the decision for that, as columns."""
-        by, decision = self._reruns[run.call.id], run.call.decision
-        run.note("recovered", True)
+        by, decision = self._reruns[active.call.id], active.call.decision
+        active.note("recovered", True)
         if by is not None:
-            run.note("recovered_by", by)
+            active.note("recovered_by", by)
         tries = {"tries": transitions.ONE_MORE_TRY}
         if decision is None:
             return tries
         agreed = {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
         return {**tries, **agreed}
 
-    async def _first_outcome(self, run: Run, first: str, row: Any = None) -> Outcome:
+    async def _first_outcome(self, active: ActiveCall, first: str, row: Any = None) -> Outcome:
         """The outcome of the first of equal calls, or its receipt; waits while that call runs.
 
         With the row of the first call, nothing is read if that call has ended.
         """
         try:
-            _refuse_itself(run, first)
+            _refuse_itself(active, first)
             if row is None:
                 entry = await self._store.entry(first, True)
             else:
                 entry = await read_off_loop([row], lambda: read_shown(row))
-            if not await run_off_loop(run.is_large, lambda: _asks_the_same(run, entry)):
-                raise KeyTaken(run.tool.name, first)
+            if not await run_off_loop(active.is_large, lambda: _asks_the_same(active, entry)):
+                raise KeyTaken(active.tool.name, first)
             if not _is_settled(entry):
                 entry = await self._store.until(first, _is_settled)
         except (StoreError, CallNotFound) as error:
-            raise NotRecorded(run.tool.name, str(error)) from error
+            raise NotRecorded(active.tool.name, str(error)) from error
         outcome = entry.outcome()
         outcome.metadata["repeated"] = True
         if outcome.metadata.get("untrusted"):
             # The first call may have been made in another session.
-            run.come_from_outside()
+            active.come_from_outside()
         return outcome
 
 
@@ -352,18 +356,18 @@ async def _known_outcome(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _asks_the_same(run: Run, first: Entry) -> bool:
+def _asks_the_same(active: ActiveCall, first: Entry) -> bool:
     """Whether a call has the tool and the arguments of an earlier one."""
     asked = first.asked or digest_of(first.call.arguments)
-    return first.call.tool == run.tool.name and asked == digest_without_secrets(run)
+    return first.call.tool == active.tool.name and asked == digest_without_secrets(active)
 
 
-def _end_later(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
+def _end_later(active: ActiveCall, outcome: Outcome, record: Record) -> Operation[bool]:
     """The operation that writes an end for which there is no memory now."""
     record.over = True
 
     def write_end(connection: Connection) -> bool:
-        ending = Ending(run, outcome, record)
+        ending = Ending(active, outcome, record)
         written = ending.operation(connection)
         ending.settled()
         return written
@@ -381,13 +385,13 @@ def _is_own_key(call: Call, key: str) -> bool:
     return key == call.id or (call.scope.run is not None and key.startswith(f"{call.scope.run}:"))
 
 
-def _refuse_what_is_over(run: Run, record: Record) -> None:
+def _refuse_what_is_over(active: ActiveCall, record: Record) -> None:
     """Raise if a call has ended because its middleware answered while a task went on."""
     if record.over:
-        raise NotRecorded(run.tool.name, "it has ended already")
+        raise NotRecorded(active.tool.name, "it has ended already")
 
 
-def _refuse_itself(run: Run, first: str) -> None:
+def _refuse_itself(active: ActiveCall, first: str) -> None:
     """Raise if a call repeats a call that it is nested in, because it would wait for itself."""
-    if any(above.call.id == first for above in run.ancestors()):
+    if any(above.call.id == first for above in active.ancestors()):
         raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))

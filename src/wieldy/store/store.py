@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from wieldy.core.active_call import Extras
 from wieldy.core.call import Outcome
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Registry
-from wieldy.core.run import Extras
 
 from . import toolbox_states as states
 from .access.sign_ins import SignIns

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import (
@@ -30,7 +31,6 @@ from wieldy.core.permission.parked import (
     check_agreement,
     went_on,
 )
-from wieldy.core.run import Run
 from wieldy.core.run_errors import RunEnded
 
 from . import transitions
@@ -80,17 +80,17 @@ class StoredApprovals:
         self._remember_deps(parked)
         return True
 
-    async def suspend(self, parked: Parked, run: Run) -> bool:
+    async def suspend(self, parked: Parked, active: ActiveCall) -> bool:
         """Keep a call whose tool asked for input; False if another process has the call."""
         values = {
-            **await _write_arguments(parked.call.arguments, run.secrets),
+            **await _write_arguments(parked.call.arguments, active.secrets),
             "reason": parked.reason,
             "requests": to_column(parked.requests),
             "paused": to_column(parked.state),
             "expires_at": parked.expires_at,
             "claims": _claims_column(parked),
         }
-        record = run.record
+        record = active.record
         if record.owner is None:
             raise CallUnknown(parked.tool, "it asked for input before it had started")
         begun = (parked.id, record.owner.id, record.started_at)

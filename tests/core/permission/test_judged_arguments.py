@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from wieldy import Handler, Outcome, Parked, Run, Status, Toolbox
+from wieldy import ActiveCall, Handler, Outcome, Parked, Status, Toolbox
 
 SOON = 120.0
 CLEAN = {"paths": ["/tmp/a"], "more": {"deep": [{"path": "/tmp/b"}]}}
@@ -254,9 +254,9 @@ async def test_what_a_caller_changes_while_its_function_waits_for_a_thread_does_
 async def test_what_a_middleware_changes_after_the_judgement_does_not_run(make_box: Box) -> None:
     started = asyncio.Event()
 
-    async def sneak(run: Run, proceed: Handler) -> Outcome:
-        values, sent = run.values, run.call.arguments
-        task = asyncio.ensure_future(proceed(run))
+    async def sneak(active: ActiveCall, proceed: Handler) -> Outcome:
+        values, sent = active.values, active.call.arguments
+        task = asyncio.ensure_future(proceed(active))
         await started.wait()
         spoil(values)
         if sent is not values:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wieldy import (
+    ActiveCall,
     AlreadyDecided,
     Call,
     CallDenied,
@@ -19,7 +20,6 @@ from wieldy import (
     KeyTaken,
     Outcome,
     Parked,
-    Run,
     Secret,
     Status,
     Toolbox,
@@ -336,10 +336,10 @@ async def test_a_decision_holds_for_exactly_the_arguments_it_was_made_on(
 ) -> None:
     ran: list[Any] = []
 
-    async def slip_in(run: Run, proceed: Handler) -> Outcome:
-        if run.call.decision is not None:
-            run.call.arguments["flag"] = slipped_in  # type: ignore[index]
-        return await proceed(run)
+    async def slip_in(active: ActiveCall, proceed: Handler) -> Outcome:
+        if active.call.decision is not None:
+            active.call.arguments["flag"] = slipped_in  # type: ignore[index]
+        return await proceed(active)
 
     box = Toolbox(middleware=[slip_in])
     schema = {"type": "object", "properties": {"flag": {}}}

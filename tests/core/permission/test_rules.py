@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, HttpUrl, RootModel
 
-from wieldy import Argument, Handler, Outcome, Run, Status, Toolbox
+from wieldy import ActiveCall, Argument, Handler, Outcome, Status, Toolbox
 from wieldy.core.choices import PermissionMode
 
 RELATIVE = os.path.relpath("/etc/shadow")
@@ -350,10 +350,10 @@ async def test_what_a_partial_binds_counts(bound: Any) -> None:
 async def test_a_rule_made_while_a_call_waits_in_middleware_counts() -> None:
     reached, go = asyncio.Event(), asyncio.Event()
 
-    async def wait(run: Run, proceed: Handler) -> Outcome:
+    async def wait(active: ActiveCall, proceed: Handler) -> Outcome:
         reached.set()
         await go.wait()
-        return await proceed(run)
+        return await proceed(active)
 
     box = Toolbox(middleware=[wait])
     box.add(touch, name="act")

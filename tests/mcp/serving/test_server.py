@@ -13,13 +13,13 @@ from mcp_types import LoggingMessageNotificationParams, ToolListChangedNotificat
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
 from wieldy import (
+    ActiveCall,
     Call,
     Context,
     Handler,
     Image,
     InputNeeded,
     Outcome,
-    Run,
     Secret,
     Status,
     Text,
@@ -422,9 +422,9 @@ async def test_a_view_can_be_served_and_takes_no_decisions(mode: Mode, box: Tool
 async def test_a_call_that_shows_nothing_runs_in_the_task_of_its_request() -> None:
     found: list[str] = []
 
-    async def note_task(run: Run, proceed: Handler) -> Outcome:
-        found.append(getattr(run.task.get_coro(), "__qualname__", ""))
-        return await proceed(run)
+    async def note_task(active: ActiveCall, proceed: Handler) -> Outcome:
+        found.append(getattr(active.task.get_coro(), "__qualname__", ""))
+        return await proceed(active)
 
     box = Toolbox(middleware=[note_task])
 

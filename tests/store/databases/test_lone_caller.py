@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.store.child import eventually
-from wieldy import Call, Handler, Outcome, Run, Status, Toolbox
+from wieldy import ActiveCall, Call, Handler, Outcome, Status, Toolbox
 from wieldy.core.errors import NotRecorded
 from wieldy.store.databases import sqlite
 from wieldy.store.databases import sqlite_batches as commits_module
@@ -259,11 +259,11 @@ async def test_a_call_that_has_ended_does_not_start_any_more(
     """Its middleware answered by itself, and left the rest to a task."""
     left: list[asyncio.Task[Outcome]] = []
 
-    async def leave(run: Run, proceed: Handler) -> Outcome:
-        if run.arguments["n"] < 100:
-            return await proceed(run)
-        left.append(asyncio.ensure_future(proceed(run)))
-        return Outcome(run.call, Status.OK, "made up")
+    async def leave(active: ActiveCall, proceed: Handler) -> Outcome:
+        if active.arguments["n"] < 100:
+            return await proceed(active)
+        left.append(asyncio.ensure_future(proceed(active)))
+        return Outcome(active.call, Status.OK, "made up")
 
     async with make_box(tmp_path, middleware=[leave]) as box:
         for n in range(100, 120):
@@ -281,20 +281,20 @@ async def test_a_call_that_ends_while_its_start_is_written_does_not_run(tmp_path
     left: list[asyncio.Task[Outcome]] = []
     answered = asyncio.Event()
 
-    async def proceeding(run: Run, proceed: Handler) -> Outcome:
-        return await proceed(run)
+    async def proceeding(active: ActiveCall, proceed: Handler) -> Outcome:
+        return await proceed(active)
 
-    def begun(run: Run) -> Callable[[], Awaitable[bool]]:
+    def begun(active: ActiveCall) -> Callable[[], Awaitable[bool]]:
         async def has_begun() -> bool:
-            return run.record.started_at is not None
+            return active.record.started_at is not None
 
         return has_begun
 
-    async def leave(run: Run, proceed: Handler) -> Outcome:
-        left.append(asyncio.create_task(proceeding(run, proceed)))
-        await eventually(begun(run))
+    async def leave(active: ActiveCall, proceed: Handler) -> Outcome:
+        left.append(asyncio.create_task(proceeding(active, proceed)))
+        await eventually(begun(active))
         answered.set()
-        return Outcome(run.call, Status.OK, "made up")
+        return Outcome(active.call, Status.OK, "made up")
 
     ran: list[int] = []
     async with make_box(tmp_path, middleware=[leave]) as box:

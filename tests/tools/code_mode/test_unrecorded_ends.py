@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wieldy import Call, Outcome, Status, Text, Toolbox
-from wieldy.core.run import Extras
+from wieldy.core.active_call import Extras
 from wieldy.tools.code_mode import add_code_mode
 
 from .conftest import Office

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from wieldy.agent.run_state import RunState
+from wieldy.core.active_call import Extras
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import AlreadyDecided, CallDenied, CallNotFound, CallUnknown
 from wieldy.core.permission.decisions import TOOL_CHANGED
 from wieldy.core.permission.parked import Parked
-from wieldy.core.run import Extras
 from wieldy.core.run_errors import NotPending
 from wieldy.toolbox import Toolbox
 

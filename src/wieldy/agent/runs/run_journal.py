@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
+from wieldy.core.active_call import current_call
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.errors import StoreError
 from wieldy.core.forking import at_fork
-from wieldy.core.run import current_run
 from wieldy.core.run_errors import StateRefused
 
 from .run_record import VERSION, StepWriter
@@ -78,7 +78,7 @@ class StoreJournal(StepWriter):
         self._parent = parent
         self._resumed = claim is not None
         # The call that the run is made in, until the run has taken a step here.
-        around = current_run.get()
+        around = current_call.get()
         self._call = None if around is None else around.call.id
 
     def settle(self, request: Request, state: RunState, answer: Any = None) -> Settling:

@@ -12,6 +12,7 @@ from wieldy.agent.prompt import Prompt
 from wieldy.agent.request import Decider, Request
 from wieldy.agent.response import Response
 from wieldy.agent.runs.resumption import State
+from wieldy.core.active_call import current_call
 from wieldy.core.call import nested_run_id
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown
@@ -19,7 +20,6 @@ from wieldy.core.limits.budget import Budget
 from wieldy.core.limits.spending import Spending, current_spending
 from wieldy.core.permission.decisions import RunDeps
 from wieldy.core.permission.waiting_calls import CallsNeeded
-from wieldy.core.run import current_run
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunInterrupted
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -89,9 +89,9 @@ class Subagent:
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Ask the agent, or go on where an earlier attempt of the same call stopped."""
-        run = current_run.get()
-        assert run is not None
-        call = _SubagentCall(self, Context(run), self.read_input(arguments))
+        active = current_call.get()
+        assert active is not None
+        call = _SubagentCall(self, Context(active), self.read_input(arguments))
         while True:
             try:
                 return await call.run()

@@ -7,9 +7,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic_core import ValidationError
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.bounded_json import NestedTooDeep, check_depth, check_text_depth, parse_json
 from wieldy.core.errors import DefinitionError, InvalidArguments
-from wieldy.core.run import Run
 from wieldy.core.schema.json_schema import arguments_validator, input_schema
 from wieldy.core.schema.misfit import find_misfits
 from wieldy.core.schema.schema_check import SchemaCheck, TooComplex
@@ -27,7 +27,7 @@ from .loose_json import correct_json
 # A validator maps plain arguments to pydantic's pair: nothing, and the keyword arguments.
 Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
 Read = Callable[[Any], tuple[Any, dict[str, Any]]]
-Accept = Callable[[Run], dict[str, Any]]
+Accept = Callable[[ActiveCall], dict[str, Any]]
 
 # How many attempts of a validator take a few hundredths of a second: few if the value is wrong,
 # because each attempt then keeps an error, and many if it is right.
@@ -63,34 +63,34 @@ class Intake:
         self.values: Validate = self._validate if direct else self._values_unless_hidden
         self.read: Read = self._read if direct else _no_text
 
-    def accept(self, run: Run) -> dict[str, Any]:
+    def accept(self, active: ActiveCall) -> dict[str, Any]:
         """Convert what was sent to what the function gets, or raise `InvalidArguments`."""
         # A dict or JSON text that fits takes the short way; the rest is examined again below.
-        sent = run.call.arguments
+        sent = active.call.arguments
         try:
             return (self.values if type(sent) is dict else self.read)(sent)[1]
         except ValueError:
-            return self._accept_slowly(run, sent)
+            return self._accept_slowly(active, sent)
 
-    def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
+    def _accept_slowly(self, active: ActiveCall, sent: Any) -> dict[str, Any]:
         parsed, repairs = self._parse_sent(sent)
         try:
             check_depth(parsed)
         except NestedTooDeep as error:
             raise InvalidArguments(self._tool.name, [f"arguments: {error}"]) from None
         kept, dropped = self._without_hidden(parsed)
-        run.accepted = kept
+        active.accepted = kept
         checked = parsed if self._mode == "strict" else kept
         try:
             accepted = self._validate_values(checked)[1]
         except ValueError as error:
-            return self._repair_sent(run, checked, error, [*repairs, *dropped])
+            return self._repair_sent(active, checked, error, [*repairs, *dropped])
         if repairs or dropped:
-            run.note("repairs", [*repairs, *dropped])
+            active.note("repairs", [*repairs, *dropped])
         return accepted
 
     def _repair_sent(
-        self, run: Run, sent: Mapping[str, Any], error: ValueError, repairs: list[Receipt]
+        self, active: ActiveCall, sent: Mapping[str, Any], error: ValueError, repairs: list[Receipt]
     ) -> dict[str, Any]:
         if self._mode != "repair":
             raise self._invalid_arguments(error, sent) from None
@@ -101,8 +101,8 @@ class Intake:
             accepted = self._validate_values(fixed)[1]
         except ValueError as second:
             raise self._invalid_arguments(second, fixed) from None
-        run.accepted = fixed
-        run.note("repairs", [*repairs, *receipts])
+        active.accepted = fixed
+        active.note("repairs", [*repairs, *receipts])
         return accepted
 
     def _validate_values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

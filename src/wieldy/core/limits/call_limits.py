@@ -9,17 +9,17 @@ from fnmatch import fnmatchcase
 from math import ceil
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, Handler
 from wieldy.core.call import Outcome
 from wieldy.core.errors import CallError
 from wieldy.core.forking import renewed_in_child
-from wieldy.core.run import Handler, Run
 
 from .call_counters import CallCounter
 from .limits import parse_rate
 
 EACH = "*"
 # Runs a call within the limits that hold for it.
-CallGate = Callable[[Run, Handler], Awaitable[Outcome]]
+CallGate = Callable[[ActiveCall, Handler], Awaitable[Outcome]]
 _Holding = tuple["_Limited", str | None]
 # The places that the calls around the current one hold. A call that waits for calls of its own
 # must not keep them out.
@@ -240,12 +240,12 @@ class CallLimits:
         if not limited:
             return None
 
-        async def run_limited(run: Run, enter: Handler) -> Outcome:
-            taken = self._take(run, limited)
+        async def run_limited(active: ActiveCall, enter: Handler) -> Outcome:
+            taken = self._take(active, limited)
             before = _held.set((*_held.get(), *taken))
             try:
                 # Arguments that don't fit count too: they are looked at inside.
-                return await enter(run)
+                return await enter(active)
             finally:
                 _held.reset(before)
                 self._give_back(taken)
@@ -255,16 +255,16 @@ class CallLimits:
     def _find_limited(self, tool: str) -> tuple[_Limited, ...]:
         return tuple(each for each in self._limited if fnmatchcase(tool, each.limit.tools))
 
-    def _take(self, run: Run, limited: tuple[_Limited, ...]) -> list[_Holding]:
+    def _take(self, active: ActiveCall, limited: tuple[_Limited, ...]) -> list[_Holding]:
         """Count a call under every limit that holds for it, or under none and refuse it."""
         now, held = time.monotonic(), _held.get()
-        meant = _choose_limits(limited, run.call.scope.callers())
+        meant = _choose_limits(limited, active.call.scope.callers())
         # A call that was decided on has counted when it came.
-        decided = run.call.decision is not None
+        decided = active.call.decision is not None
         with self._lock:
             if not decided:
-                self._refuse_full(run, [each for each in meant if each not in held], now)
-                self._refuse_fast(run, meant, now)
+                self._refuse_full(active, [each for each in meant if each not in held], now)
+                self._refuse_fast(active, meant, now)
                 for each, key in meant:
                     each.counter.note_start(key, now)
             taken = [
@@ -276,16 +276,16 @@ class CallLimits:
                 each.counter.enter(key, now)
         return taken
 
-    def _refuse_full(self, run: Run, meant: list[_Holding], now: float) -> None:
+    def _refuse_full(self, active: ActiveCall, meant: list[_Holding], now: float) -> None:
         for each, key in meant:
             if each.counter.is_full(key):
                 each.counter.refused += 1
                 most = each.limit.concurrent
                 reason = f"{most} call{'s' * (most != 1)} may run at once"
                 # Nobody knows when one of them ends.
-                raise TooManyCalls(run.tool.name, each.limit.name, reason, 1.0)
+                raise TooManyCalls(active.tool.name, each.limit.name, reason, 1.0)
 
-    def _refuse_fast(self, run: Run, meant: list[_Holding], now: float) -> None:
+    def _refuse_fast(self, active: ActiveCall, meant: list[_Holding], now: float) -> None:
         waits = [(each.counter.wait_for_start(key, now), each) for each, key in meant]
         wait, slowest = max(waits, key=lambda pair: pair[0], default=(0.0, None))
         if slowest is None or wait <= 0 or slowest.rate is None:
@@ -293,7 +293,7 @@ class CallLimits:
         slowest.counter.refused += 1
         count, seconds = slowest.rate
         reason = f"{count} call{'s' * (count != 1)} may be made in {seconds:g} s"
-        raise TooManyCalls(run.tool.name, slowest.limit.name, reason, wait)
+        raise TooManyCalls(active.tool.name, slowest.limit.name, reason, wait)
 
     def _give_back(self, taken: list[_Holding]) -> None:
         if taken:

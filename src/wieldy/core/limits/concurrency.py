@@ -6,9 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, stand_in_queue, wake_in_queue
 from wieldy.core.call import Outcome
 from wieldy.core.forking import renewed_in_child
-from wieldy.core.run import Handler, Middleware, Run, stand_in_queue, wake_in_queue
 from wieldy.core.sync import Holder, refuse_standstill
 
 from .exclusive import Gate
@@ -123,48 +123,48 @@ def limit_concurrency(count: int, key: LimitKey | None, gate: Gate) -> Middlewar
     """
     pool, key_of = _Pool(count), _key_reader(key)
 
-    async def take_slot(run: Run, proceed: Handler) -> Outcome:
-        name = (_alone_above(run), key_of(run))
+    async def take_slot(active: ActiveCall, proceed: Handler) -> Outcome:
+        name = (_alone_above(active), key_of(active))
         slots = pool.enter(name)
         try:
-            if _held_above(run, slots):
-                return await proceed(run)
+            if _held_above(active, slots):
+                return await proceed(active)
             outside = False
-            if not slots.take_free(run):
-                outside = gate.step_out(run)
-                await slots.take(run, run.tool.name)
-            run.slots = slots
+            if not slots.take_free(active):
+                outside = gate.step_out(active)
+                await slots.take(active, active.tool.name)
+            active.slots = slots
             try:
                 if outside:
-                    await gate.step_in(run)
-                return await proceed(run)
+                    await gate.step_in(active)
+                return await proceed(active)
             finally:
-                run.slots = None
-                slots.give(run)
+                active.slots = None
+                slots.give(active)
         finally:
             pool.leave(name, slots)
 
     return take_slot
 
 
-def _key_reader(key: LimitKey | None) -> Callable[[Run], Hashable]:
+def _key_reader(key: LimitKey | None) -> Callable[[ActiveCall], Hashable]:
     """The function that computes the key of a call."""
     if key is None:
-        return lambda run: None
+        return lambda active: None
     made: Callable[..., Hashable] = key
     if takes_scope(key):
-        return lambda run: made(run.values, run.call.scope)
-    return lambda run: made(run.values)
+        return lambda active: made(active.values, active.call.scope)
+    return lambda active: made(active.values)
 
 
-def _alone_above(run: Run) -> Run | None:
+def _alone_above(active: ActiveCall) -> ActiveCall | None:
     """The exclusive call that this one is nested in."""
-    return next((above for above in run.ancestors() if above.exclusive), None)
+    return next((above for above in active.ancestors() if above.exclusive), None)
 
 
-def _held_above(run: Run, slots: Slots) -> bool:
+def _held_above(active: ActiveCall, slots: Slots) -> bool:
     """Whether a call around this one holds a slot, for which this one would wait forever."""
-    return any(above.slots is slots for above in run.ancestors())
+    return any(above.slots is slots for above in active.ancestors())
 
 
 _pools = renewed_in_child(_Pool.renew)

@@ -7,9 +7,9 @@ from contextvars import Context
 from time import monotonic
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallTimeout, ToolFailed
-from wieldy.core.run import Handler, Middleware, Run
 from wieldy.core.task import Cancellation
 
 # The seconds in which a cancelled coroutine may still end before its caller goes on without it:
@@ -32,12 +32,12 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
     # The loop itself does not keep its tasks alive.
     left_behind: set[asyncio.Task[None]] = set()
 
-    async def end_in_time(run: Run, proceed: Handler) -> Outcome:
-        loop = run.task.get_loop()
+    async def end_in_time(active: ActiveCall, proceed: Handler) -> Outcome:
+        loop = active.task.get_loop()
         clock = clocks.get(loop) or _add_clock(clocks, loop, seconds)
-        cancellation = _Deadline(run)
+        cancellation = _Deadline(active)
         clock.start(cancellation)
-        attempt: Any = proceed(run)
+        attempt: Any = proceed(active)
         try:
             try:
                 # Most calls never wait, and need nobody who watches what they wait for.
@@ -47,15 +47,15 @@ def limit_time(seconds: float, leave: bool = True) -> Middleware:
             else:
                 ended = await _watch_attempt(attempt, waited, cancellation)
             outcome = (
-                await ended.end_or_leave(run, grace, left_behind)
+                await ended.end_or_leave(active, grace, left_behind)
                 if isinstance(ended, _Lingering)
                 else ended
             )
         except asyncio.CancelledError:
             if not cancellation.taken_back():
                 raise
-            error = CallTimeout(run.tool.name, seconds)
-            return Outcome(run.call, Status.TIMEOUT, error=error)
+            error = CallTimeout(active.tool.name, seconds)
+            return Outcome(active.call, Status.TIMEOUT, error=error)
         finally:
             clock.stop(cancellation)
         if cancellation.fired:
@@ -86,12 +86,12 @@ class _Deadline(Cancellation):
 
     __slots__ = ("_run",)
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, active: ActiveCall) -> None:
         # Written out, because another frame costs a plain call a fortieth of it.
-        self.task = task = run.task
+        self.task = task = active.task
         self.before = task.cancelling()
         self.fired = False
-        self._run = run
+        self._run = active
 
     def fire(self) -> None:
         # The task of a call that was left behind with another one is somebody else's by now.
@@ -151,20 +151,20 @@ class _Lingering:
                 failure = None
 
     async def end_or_leave(
-        self, run: Run, seconds: float | None, left_behind: "set[asyncio.Task[None]]"
+        self, active: ActiveCall, seconds: float | None, left_behind: "set[asyncio.Task[None]]"
     ) -> Outcome:
         """Its outcome; `CancelledError` if it has not ended in time and goes on by itself."""
         outcome = await self.run(seconds)
         if outcome is not None:
             return outcome
-        run.stopped = True
-        run.note("abandoned", True)
-        task = asyncio.get_running_loop().create_task(self.run_abandoned(run))
+        active.stopped = True
+        active.note("abandoned", True)
+        task = asyncio.get_running_loop().create_task(self.run_abandoned(active))
         left_behind.add(task)
         task.add_done_callback(left_behind.discard)
         raise asyncio.CancelledError
 
-    async def run_abandoned(self, run: Run) -> None:
+    async def run_abandoned(self, active: ActiveCall) -> None:
         """Go on with it after its call has ended, and tell the engine of its end."""
         value: Any = None
         error: BaseException | None = None
@@ -178,7 +178,7 @@ class _Lingering:
             if isinstance(raised, KeyboardInterrupt):
                 raise
             error = raised
-        run.late(run, value, error)
+        active.late(active, value, error)
 
     async def _wait_until(self, ends: float | None) -> bool:
         """Wait for what it awaits, which is not touched; False if that has not come in time."""

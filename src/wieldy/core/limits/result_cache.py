@@ -7,10 +7,10 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware
 from wieldy.core.bounded_json import check_depth
 from wieldy.core.call import Outcome, Status
 from wieldy.core.canonical import canonical_json, digest_of
-from wieldy.core.run import Handler, Middleware, Run
 
 from .held_size import held_bytes
 
@@ -55,37 +55,37 @@ def keep_results(seconds: float) -> Middleware:
                 _, oldest = kept.popitem(last=False)
                 held -= oldest.size
 
-    async def reuse(run: Run, proceed: Handler) -> Outcome:
-        key = None if run.deps is not None else _cache_key(run)
+    async def reuse(active: ActiveCall, proceed: Handler) -> Outcome:
+        key = None if active.deps is not None else _cache_key(active)
         if key is None:
-            return await proceed(run)
+            return await proceed(active)
         entry = find(key)
         if entry is not None:
-            return _reuse_result(run, entry)
-        outcome = await proceed(run)
-        if outcome.status is Status.OK and not run.blocks and not run.streamed:
+            return _reuse_result(active, entry)
+        outcome = await proceed(active)
+        if outcome.status is Status.OK and not active.blocks and not active.streamed:
             size = held_bytes(outcome.value, _MAX_BYTES)
             # The value is other people's code; if it can't be copied, it is not kept.
             with suppress(Exception):
                 check_depth(outcome.value)
                 if size <= _MAX_BYTES:
-                    keep(key, copy.deepcopy(outcome.value), size, run.outside is not None)
+                    keep(key, copy.deepcopy(outcome.value), size, active.outside is not None)
         return outcome
 
     return reuse
 
 
-def _reuse_result(run: Run, entry: _Kept) -> Outcome:
-    run.note("cached", True)
+def _reuse_result(active: ActiveCall, entry: _Kept) -> Outcome:
+    active.note("cached", True)
     if entry.outside:
-        run.come_from_outside()
-    return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
+        active.come_from_outside()
+    return Outcome(active.call, Status.OK, copy.deepcopy(entry.value))
 
 
-def _cache_key(run: Run) -> str | None:
+def _cache_key(active: ActiveCall) -> str | None:
     """What the result depends on; None if the arguments can't be compared reliably."""
-    scope = run.call.scope
-    caller = (scope.agent, scope.session, scope.caller) if run.tool.signature.context else ()
-    text = canonical_json([run.arguments, caller])
+    scope = active.call.scope
+    caller = (scope.agent, scope.session, scope.caller) if active.tool.signature.context else ()
+    text = canonical_json([active.arguments, caller])
     # An object is written as its `repr`, which may hide differences: secrets, long tables.
     return None if _OBJECT in text else digest_of(text)

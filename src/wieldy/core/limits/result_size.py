@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware
 from wieldy.core.block import Block, Resource, Text, join_text, to_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import describe_exception
-from wieldy.core.run import Handler, Middleware, Run
 from wieldy.core.secrets.secret import redact_text
 
 Spill = Callable[[Call, str], Awaitable[str]]
@@ -18,51 +18,51 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
     the marker and into `metadata["spilled"]`.
     """
 
-    async def cut(run: Run, proceed: Handler) -> Outcome:
-        outcome = await proceed(run)
+    async def cut(active: ActiveCall, proceed: Handler) -> Outcome:
+        outcome = await proceed(active)
         if outcome.status is not Status.OK:
-            _cut_shown(run, most)
+            _cut_shown(active, most)
             return outcome
-        blocks = (*(run.blocks or ()), *(() if run.streamed else outcome.content))
+        blocks = (*(active.blocks or ()), *(() if active.streamed else outcome.content))
         whole = join_text(blocks)
         if len(whole) <= most:
             return outcome
-        whole = redact_text(whole, run.secrets)
+        whole = redact_text(whole, active.secrets)
         try:
-            handle = None if spill is None else await spill(run.call, whole)
+            handle = None if spill is None else await spill(active.call, whole)
         except Exception as error:
             # A result that could not be kept elsewhere is not cut, so that nothing is lost.
-            run.note("spill_error", describe_exception(error))
+            active.note("spill_error", describe_exception(error))
             return outcome
         where = "the rest was not kept" if handle is None else f"the whole is at {handle}"
         marker = f"\n[cut: {most:,} of {len(whole):,} characters shown, {where}]"
-        run.note("cut", {"shown": most, "total": len(whole)})
+        active.note("cut", {"shown": most, "total": len(whole)})
         if handle is not None:
-            run.note("spilled", handle)
+            active.note("spilled", handle)
         shown = whole[:most] + marker
         others = [without_text(block) for block in blocks if not isinstance(block, Text)]
-        if run.blocks:
+        if active.blocks:
             # A reader has seen these blocks already; the preview is for the outcome.
-            run.end_stream()
-            run.blocks, run.streamed, run.sink = (), False, None
+            active.end_stream()
+            active.blocks, active.streamed, active.sink = (), False, None
         value = shown if len(to_text(outcome.value)) > most else outcome.value
         return Outcome(
-            run.call, Status.OK, value, content=(Text(shown), *others), metadata=outcome.metadata
+            active.call, Status.OK, value, content=(Text(shown), *others), metadata=outcome.metadata
         )
 
     return cut
 
 
-def _cut_shown(run: Run, most: int) -> None:
+def _cut_shown(active: ActiveCall, most: int) -> None:
     """Cut what a call showed before it failed."""
-    blocks = run.blocks or ()
+    blocks = active.blocks or ()
     whole = join_text(blocks)
     if len(whole) <= most:
         return
-    whole = redact_text(whole, run.secrets)
+    whole = redact_text(whole, active.secrets)
     marker = f"\n[cut: {most:,} of {len(whole):,} characters shown]\n"
     others = [without_text(block) for block in blocks if not isinstance(block, Text)]
-    run.blocks = [Text(whole[:most] + marker), *others]
+    active.blocks = [Text(whole[:most] + marker), *others]
 
 
 def without_text(block: Block) -> Block:

@@ -3,10 +3,10 @@
 import asyncio
 from copy import copy
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, Veto
 from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Outcome, asked_for
 from wieldy.core.errors import CallTimeout, ServiceError, ToolFailed
-from wieldy.core.run import Handler, Middleware, Run, Veto
 
 _FIRST_PAUSE = 0.1
 _MAX_PAUSE = 10.0
@@ -20,58 +20,58 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
     # Loaded with the first tool that retries, to keep `import wieldy` light.
     from random import uniform  # noqa: PLC0415
 
-    async def try_again(run: Run, proceed: Handler) -> Outcome:
+    async def try_again(active: ActiveCall, proceed: Handler) -> Outcome:
         for attempt in range(1, retries + 2):
-            trial = _make_trial(run, attempt)
+            trial = _make_trial(active, attempt)
             try:
                 outcome = await proceed(trial)
             except BaseException:
-                _adopt_trial(run, trial)
+                _adopt_trial(active, trial)
                 raise
-            if attempt > retries or not _worth_another(run, trial, outcome):
+            if attempt > retries or not _worth_another(active, trial, outcome):
                 break
             trial.stopped = True
-            _adopt_origin(run, trial)
+            _adopt_origin(active, trial)
             # The cost of a failed attempt counts too.
             if trial.noted("cost"):
-                run.note("cost", trial.noted("cost"))
+                active.note("cost", trial.noted("cost"))
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _MAX_PAUSE)
             await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
-            why_not = await forbids(run)
+            why_not = await forbids(active)
             if why_not is not None:
                 trial.note("not_retried", why_not.reason)
                 break
-        _adopt_trial(run, trial)
+        _adopt_trial(active, trial)
         return outcome
 
     return try_again
 
 
-def _make_trial(run: Run, attempt: int) -> Run:
-    """A run for one attempt, so that an attempt left behind can't affect the next one."""
-    trial = copy(run)
-    trial.values = private_arguments(run.values)
-    trial.metadata = dict(run.metadata or {})
-    trial.blocks = None if run.blocks is None else list(run.blocks)
+def _make_trial(active: ActiveCall, attempt: int) -> ActiveCall:
+    """A call for one attempt, so that an attempt left behind can't affect the next one."""
+    trial = copy(active)
+    trial.values = private_arguments(active.values)
+    trial.metadata = dict(active.metadata or {})
+    trial.blocks = None if active.blocks is None else list(active.blocks)
     trial.attempts = attempt
     return trial
 
 
-def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
-    nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
+def _worth_another(active: ActiveCall, trial: ActiveCall, outcome: Outcome) -> bool:
+    nothing_shown = len(trial.blocks or ()) == len(active.blocks or ())
     failed = isinstance(outcome.error, ToolFailed | CallTimeout) and _may_pass(outcome)
-    safe = run.tool.retryable or not _was_killed(run, outcome)
-    return failed and safe and nothing_shown and not run.cancel_requested()
+    safe = active.tool.retryable or not _was_killed(active, outcome)
+    return failed and safe and nothing_shown and not active.cancel_requested()
 
 
-def _was_killed(run: Run, outcome: Outcome) -> bool:
+def _was_killed(active: ActiveCall, outcome: Outcome) -> bool:
     """Whether the function was ended somewhere on its way, so that nobody knows what it did.
 
     A tool that is neither read-only nor idempotent is then not tried again, `retry_unsafe`
     or not: that is for functions that say themselves that they have failed.
     """
     if isinstance(outcome.error, CallTimeout):
-        return run.tool.limits.isolation == "process"
+        return active.tool.limits.isolation == "process"
     return bool(getattr(getattr(outcome.error, "original", None), "killed", False))
 
 
@@ -89,19 +89,19 @@ def _asked_pause(outcome: Outcome) -> float:
     return (original.retry_after or 0.0) if isinstance(original, ServiceError) else 0.0
 
 
-def _adopt_trial(run: Run, trial: Run) -> None:
+def _adopt_trial(active: ActiveCall, trial: ActiveCall) -> None:
     """Take over what the final attempt has shown and noted."""
-    run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
-    run.metadata = trial.metadata or None
-    _adopt_origin(run, trial)
-    if trial.secrets != run.secrets:
-        run.keep_secret(trial.secrets)
-    run.eventful = run.eventful or trial.eventful
+    active.attempts, active.blocks, active.streamed = trial.attempts, trial.blocks, trial.streamed
+    active.metadata = trial.metadata or None
+    _adopt_origin(active, trial)
+    if trial.secrets != active.secrets:
+        active.keep_secret(trial.secrets)
+    active.eventful = active.eventful or trial.eventful
     if trial.attempts > 1:
-        run.note("attempts", trial.attempts)
+        active.note("attempts", trial.attempts)
 
 
-def _adopt_origin(run: Run, trial: Run) -> None:
+def _adopt_origin(active: ActiveCall, trial: ActiveCall) -> None:
     """What an attempt has taken in from outside is in the call, also if that attempt failed."""
     if trial.outside is not None:
-        run.come_from_outside()
+        active.come_from_outside()

@@ -7,8 +7,8 @@ from bisect import insort
 from collections import deque
 from contextlib import suppress
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, Veto
 from wieldy.core.call import Outcome
-from wieldy.core.run import Handler, Middleware, Run, Veto
 
 
 def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
@@ -32,7 +32,7 @@ def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
         with lock, suppress(ValueError):
             starts.remove(start)
 
-    async def start_in_turn(run: Run, proceed: Handler) -> Outcome:
+    async def start_in_turn(active: ActiveCall, proceed: Handler) -> Outcome:
         now = time.monotonic()
         start = reserve(now)
         if start > now:
@@ -42,10 +42,10 @@ def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
                 # A call that gives up waiting must not make the next one wait longer.
                 cancel(start)
                 raise
-            why_not = await forbids(run)
+            why_not = await forbids(active)
             if why_not is not None:
                 cancel(start)
                 return await why_not.outcome()
-        return await proceed(run)
+        return await proceed(active)
 
     return start_in_turn

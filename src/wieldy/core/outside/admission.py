@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, Handler, Middleware, Sink, current_call
 from wieldy.core.block import Block, Progress, to_text
 from wieldy.core.call import Outcome
-from wieldy.core.run import Handler, Middleware, Run, Sink, current_run
 
 from .untrusted_sessions import UntrustedSessions
 
@@ -19,53 +19,53 @@ def mark_results(sessions: UntrustedSessions) -> Middleware:
     untrusted before the function is entered.
     """
 
-    async def mark(run: Run, proceed: Handler) -> Outcome:
-        said = run.come_from_outside()
-        if run.sink is not None:
-            run.sink = _Overheard(run.sink, said)
-            await sessions.add(run.call)
-        return await proceed(run)
+    async def mark(active: ActiveCall, proceed: Handler) -> Outcome:
+        said = active.come_from_outside()
+        if active.sink is not None:
+            active.sink = _Overheard(active.sink, said)
+            await sessions.add(active.call)
+        return await proceed(active)
 
     return mark
 
 
 def mark_current_call() -> None:
     """Say that what the running call gives comes from outside, where no `Context` is at hand."""
-    run = current_run.get()
-    while run is not None and run.stopped:
-        run = run.parent
-    if run is not None:
-        run.mark_untrusted()
+    active = current_call.get()
+    while active is not None and active.stopped:
+        active = active.parent
+    if active is not None:
+        active.mark_untrusted()
 
 
-async def admit_outcome(run: Run, outcome: Outcome, sessions: UntrustedSessions) -> None:
+async def admit_outcome(active: ActiveCall, outcome: Outcome, sessions: UntrustedSessions) -> None:
     """Before anybody gets an outcome from outside, taint the sessions it goes to, and scan it.
 
     The calls around this one get the result, so theirs are from outside too.
     """
-    calls = {run.call.scope.session: run.call}
-    for above in run.ancestors():
+    calls = {active.call.scope.session: active.call}
+    for above in active.ancestors():
         above.come_from_outside()
         calls.setdefault(above.call.scope.session, above.call)
     try:
         for call in calls.values():
             await sessions.add(call)
     except asyncio.CancelledError as error:
-        if not run.cancel_requested():
+        if not active.cancel_requested():
             raise
         for call in calls.values():
             sessions.add_soon(call)
-        run.unwinding = error
+        active.unwinding = error
     outcome.metadata["untrusted"] = True
-    _note_suspicious(run, outcome)
+    _note_suspicious(active, outcome)
 
 
-def _note_suspicious(run: Run, outcome: Outcome) -> None:
+def _note_suspicious(active: ActiveCall, outcome: Outcome) -> None:
     # The phrases are compiled when the first result from outside comes.
     from .result_scan import scan_outcome  # noqa: PLC0415
 
     try:
-        found: Any = scan_outcome(outcome, "\n".join(run.outside or ()))
+        found: Any = scan_outcome(outcome, "\n".join(active.outside or ()))
     except Exception as error:
         # The blocks and values are other people's code. What can't be scanned is suspicious.
         found = [{"place": "content", "kind": "unreadable", "passage": type(error).__name__}]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.call import Scope
-from wieldy.core.run import Run
 from wieldy.core.tool import Tool
 
 
@@ -18,20 +18,20 @@ class CallerClaims(Protocol):
         """The name of a claim that is another one by now; None if each is as it was kept."""
 
 
-def kept_digests(claims: CallerClaims | None, run: Run) -> Mapping[str, str]:
+def kept_digests(claims: CallerClaims | None, active: ActiveCall) -> Mapping[str, str]:
     """What to keep with a call that waits: those that it was first made with."""
-    decision = run.call.decision
+    decision = active.call.decision
     if decision is not None:
         return decision.claims
-    return {} if claims is None else claims.digests(run.tool, run.call.scope)
+    return {} if claims is None else claims.digests(active.tool, active.call.scope)
 
 
-def find_changed_claim(claims: CallerClaims | None, run: Run) -> str | None:
+def find_changed_claim(claims: CallerClaims | None, active: ActiveCall) -> str | None:
     """Why a call that waited must not run as its caller is by now; None if it may."""
-    decision = run.call.decision
+    decision = active.call.decision
     if claims is None or decision is None or not decision.claims:
         return None
-    changed = claims.find_changed(run.call.scope, decision.claims)
+    changed = claims.find_changed(active.call.scope, decision.claims)
     if changed is None:
         return None
     return f"the claim {changed} of its caller is not what it was when the call was made"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import Any
 
+from wieldy.core.active_call import Entrance, Extras
 from wieldy.core.arguments.argument_repair import Receipt
 from wieldy.core.arguments.private_copy import private_copy
 from wieldy.core.call import Call, Outcome, Status
@@ -26,7 +27,6 @@ from wieldy.core.errors import (
 from wieldy.core.invoke import carried_run
 from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.registry import Registry
-from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
 
 from .caller_claims import CallerClaims

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.arguments.private_copy import private_copy
 from wieldy.core.block import to_text
 from wieldy.core.bounded_json import copy_json, parse_json
@@ -16,7 +17,6 @@ from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import AlreadyDecided, CallNotFound
 from wieldy.core.limits.held_size import held_bytes
-from wieldy.core.run import Run
 from wieldy.core.timestamps import iso_time
 
 from .waiting_calls import describe_waiting, waited_calls, waiting_facts
@@ -215,7 +215,7 @@ class Approvals(Protocol):
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided; False if its id is taken."""
 
-    async def suspend(self, parked: Parked, run: Run) -> bool:
+    async def suspend(self, parked: Parked, active: ActiveCall) -> bool:
         """Keep a call whose tool asked for input; False if another process has the call."""
 
     async def pending(self, wanted: ParkedFilter) -> list[Parked]:
@@ -302,7 +302,7 @@ class MemoryApprovals:
             self._parked[parked.id] = parked.copy()
             return True
 
-    async def suspend(self, parked: Parked, run: Run) -> bool:
+    async def suspend(self, parked: Parked, active: ActiveCall) -> bool:
         """Keep a call that has run and asked for input."""
         with self._lock:
             if parked.id in self._parked:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wieldy.core.active_call import ActiveCall, Executor, Handler, LateRefusal, Layer, Objection
 from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
@@ -27,7 +28,6 @@ from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
 from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.outside.untrusted_sessions import MemorySessions, UntrustedSessions
-from wieldy.core.run import Executor, Handler, LateRefusal, Layer, Objection, Run
 from wieldy.core.secrets.credential import argument_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
@@ -126,21 +126,21 @@ class Permits:
         rules, modes = [*self._every_rule()], self.modes.applying(scope)
         return [tool for tool in tools if not never_runs(tool, rules, modes, scope)]
 
-    async def explain(self, run: Run) -> "Explanation":
+    async def explain(self, active: ActiveCall) -> "Explanation":
         """Predict what would become of a call whose arguments are accepted, and why."""
         from .explanation import Explanation  # noqa: PLC0415
 
         if self.stored is not None:
-            await _read_again(self.stored, run.tool)
-        judge = self.judge(run.tool)
+            await _read_again(self.stored, active.tool)
+        judge = self.judge(active.tool)
         rules = [*self._every_rule()]
         asked = any(rule.criteria.untrusted is not None for rule in rules)
-        tainted = await self.look_at_sessions(run) if asked else ()
-        ruling = NOTHING_HOLDS if judge is None else judge(run)
-        matched = matching_rules(run.tool, rules, run.call.scope, run.values, tainted)
+        tainted = await self.look_at_sessions(active) if asked else ()
+        ruling = NOTHING_HOLDS if judge is None else judge(active)
+        matched = matching_rules(active.tool, rules, active.call.scope, active.values, tainted)
         question = None
         if ruling.decision == "ask":
-            shown = await run_off_loop(is_large(run.arguments), lambda: _shown_words(run))
+            shown = await run_off_loop(is_large(active.arguments), lambda: _shown_words(active))
             question = f"May {shown} run? It needs approval: {ruling.because}"
         return Explanation(ruling.decision, ruling.because, matched, question)
 
@@ -152,31 +152,31 @@ class Permits:
         timed = [rule.expires_at for rule in self._every_rule() if rule.expires_at is not None]
         return self.edition, sum(ends > now for ends in timed)
 
-    async def forbids(self, run: Run) -> LateRefusal | None:
+    async def forbids(self, active: ActiveCall) -> LateRefusal | None:
         """Why a call that has waited since it began may not go on; None if it may."""
         try:
             if self._is_outdated():
                 assert self.stored is not None
                 await self.stored.renew()
-            judge = self.judge(run.tool)
+            judge = self.judge(active.tool)
             if judge is None:
                 return None
             # Results that have come into the session meanwhile count.
-            run.tainted = None
-            if judge(run) is SESSION_UNKNOWN:
-                await self.look_at_sessions(run)
+            active.tainted = None
+            if judge(active) is SESSION_UNKNOWN:
+                await self.look_at_sessions(active)
         except (StoreError, NotChecked) as error:
-            return _late_refusal(run, str(error))
-        return self._late_objection(judge, run)
+            return _late_refusal(active, str(error))
+        return self._late_objection(judge, active)
 
-    async def look_at_sessions(self, run: Run) -> tuple[bool, ...]:
+    async def look_at_sessions(self, active: ActiveCall) -> tuple[bool, ...]:
         """Find out whether a result from outside is in the sessions on the way to a call."""
         try:
-            marks = [await self.sessions.holds(each) for each in run.call.scope.sessions()]
-            run.tainted = tuple(marks)
+            marks = [await self.sessions.holds(each) for each in active.call.scope.sessions()]
+            active.tainted = tuple(marks)
         except StoreError as error:
-            raise NotChecked(run.tool.name, str(error)) from error
-        return run.tainted
+            raise NotChecked(active.tool.name, str(error)) from error
+        return active.tainted
 
     def late_check(self, tool: Tool) -> Objection:
         """A check that a worker makes just before it enters the function.
@@ -185,27 +185,31 @@ class Permits:
         """
         known: tuple[int, Judge | None] = -1, None
 
-        def check(run: Run) -> LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None:
+        def check(
+            active: ActiveCall,
+        ) -> LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None:
             nonlocal known
-            if self._is_outdated() or run.tainted is not None:
-                return self.forbids(run)
+            if self._is_outdated() or active.tainted is not None:
+                return self.forbids(active)
             edition, judge = known
             if edition != self.edition:
                 known = edition, judge = self.edition, self.judge(tool)
             return (
-                None if judge is None or run.judged == edition else self._late_objection(judge, run)
+                None
+                if judge is None or active.judged == edition
+                else self._late_objection(judge, active)
             )
 
         return check
 
-    def _late_objection(self, judge: Judge, run: Run) -> LateRefusal | None:
+    def _late_objection(self, judge: Judge, active: ActiveCall) -> LateRefusal | None:
         """Why a call that has begun may not go on: it is now denied, or needs a person."""
-        ruling = judge(run)
-        if ruling.decision == "run" or (ruling.asks and run.was_answered):
+        ruling = judge(active)
+        if ruling.decision == "run" or (ruling.asks and active.was_answered):
             return None
         if ruling.decision == "dry-run":
-            return LateRefusal(ruling.because, partial(self._rehearse_call, run, ruling))
-        return _late_refusal(run, ruling.because)
+            return LateRefusal(ruling.because, partial(self._rehearse_call, active, ruling))
+        return _late_refusal(active, ruling.because)
 
     def _is_outdated(self) -> bool:
         return self.stored is not None and time.monotonic() >= self.stored.good_until
@@ -225,111 +229,117 @@ class Permits:
     def _every_rule(self) -> Iterable[Rule]:
         return self.rules if self.stored is None else [*self.rules, *self.stored]
 
-    async def withhold(self, run: Run, proceed: Handler, ruling: Ruling, edition: int) -> Outcome:
+    async def withhold(
+        self, active: ActiveCall, proceed: Handler, ruling: Ruling, edition: int
+    ) -> Outcome:
         """Let a call run only if it was approved and nothing else forbids it."""
-        answered = run.call.decision is not None
-        if ruling.decision == "deny" and not (ruling.asks and run.was_answered):
-            return _denied_outcome(run, ruling.because)
+        answered = active.call.decision is not None
+        if ruling.decision == "deny" and not (ruling.asks and active.was_answered):
+            return _denied_outcome(active, ruling.because)
         why_not = None
         if answered:
-            why_not = await run_off_loop(run.is_large, lambda: _find_disagreement(run))
+            why_not = await run_off_loop(active.is_large, lambda: _find_disagreement(active))
         if why_not is not None:
-            return _denied_outcome(run, why_not)
+            return _denied_outcome(active, why_not)
         if ruling.decision == "dry-run":
-            return await self._rehearse_call(run, ruling)
+            return await self._rehearse_call(active, ruling)
         # In a mode in which nobody is asked, an earlier yes of the approver stands.
-        if answered or run.agreed == edition or ruling.decision == "deny":
-            return await proceed(run)
-        return await self._ask_person(run, proceed, ruling.because, edition)
+        if answered or active.agreed == edition or ruling.decision == "deny":
+            return await proceed(active)
+        return await self._ask_person(active, proceed, ruling.because, edition)
 
-    async def _rehearse_call(self, run: Run, ruling: Ruling) -> Outcome:
+    async def _rehearse_call(self, active: ActiveCall, ruling: Ruling) -> Outcome:
         """Report what would have run, or call the function that simulates the tool."""
-        run.note("dry_run", True)
-        run.note("reason", ruling.because)
-        if run.tool.simulate is not None:
-            run.note("simulated", True)
-            return await self._simulate_call(run, run.tool.simulate)
+        active.note("dry_run", True)
+        active.note("reason", ruling.because)
+        if active.tool.simulate is not None:
+            active.note("simulated", True)
+            return await self._simulate_call(active, active.tool.simulate)
         because = ruling.because[0].upper() + ruling.because[1:]
-        words = await run_off_loop(run.is_large, lambda: _shown_words(run))
-        return Outcome(run.call, Status.OK, f"Not run: {words}. {because}.")
+        words = await run_off_loop(active.is_large, lambda: _shown_words(active))
+        return Outcome(active.call, Status.OK, f"Not run: {words}. {because}.")
 
-    async def _simulate_call(self, run: Run, simulate: Callable[..., Any]) -> Outcome:
-        tool = run.tool
+    async def _simulate_call(self, active: ActiveCall, simulate: Callable[..., Any]) -> Outcome:
+        tool = active.tool
         stand_in = Tool(simulate, name=tool.name, postprocess=tool.postprocess)
         takes = stand_in.signature
         work = Work(simulate, takes.context, takes.positional)
         handler = make_invoker(stand_in, work, self._place)
         if tool.limits.timeout is None:
-            return await handler(run)
-        return await limit_time(tool.limits.timeout)(run, handler)
+            return await handler(active)
+        return await limit_time(tool.limits.timeout)(active, handler)
 
-    async def _ask_person(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
+    async def _ask_person(
+        self, active: ActiveCall, proceed: Handler, reason: str, edition: int
+    ) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
 
-        claims = kept_digests(self.claims, run)
+        claims = kept_digests(self.claims, active)
 
         def make_parked() -> Parked:
-            arguments, discreet = _cover_arguments(run)
-            call = run.call.replace(arguments=arguments)
-            own = {"reason": reason, "expires_at": expires_at, "deps": run.deps}
-            return Parked(call, run.tool.fingerprint, claims=claims, **own, **discreet)
+            arguments, discreet = _cover_arguments(active)
+            call = active.call.replace(arguments=arguments)
+            own = {"reason": reason, "expires_at": expires_at, "deps": active.deps}
+            return Parked(call, active.tool.fingerprint, claims=claims, **own, **discreet)
 
-        parked = await run_off_loop(run.is_large, make_parked)
+        parked = await run_off_loop(active.is_large, make_parked)
         # The approver gets a copy, so that its changes affect nobody else.
-        answer = await _ask_approver(self.approver, parked, run.secrets)
+        answer = await _ask_approver(self.approver, parked, active.secrets)
         if answer is True:
-            run.agreed = edition
-            return await proceed(run)
+            active.agreed = edition
+            return await proceed(active)
         if answer is False:
-            return _denied_outcome(run, "the approver said no")
-        if not await self.approvals.park(parked, run.secrets):
+            return _denied_outcome(active, "the approver said no")
+        if not await self.approvals.park(parked, active.secrets):
             known = await self.approvals.find_call(parked.id)
             if (known.tool, digest_of(known.arguments)) != (parked.tool, parked.digest):
                 raise KeyTaken(parked.tool, parked.id)
-            return _denied_outcome(run, "a call with this id waits already, or was decided")
-        self._watch_over(run, parked)
+            return _denied_outcome(active, "a call with this id waits already, or was decided")
+        self._watch_over(active, parked)
         return make_receipt(parked)
 
-    async def pause(self, run: Run, needed: InputNeeded) -> Outcome:
+    async def pause(self, active: ActiveCall, needed: InputNeeded) -> Outcome:
         """Hand the call back as pending until somebody has answered its tool."""
-        arguments, discreet = _cover_arguments(run)
+        arguments, discreet = _cover_arguments(active)
         ttl = self.ttl
         if isinstance(needed, CallsNeeded):
             # The calls that it waits for expire by themselves, and then it goes on.
             ttl = None
-            await self._check_children(run, needed.calls)
+            await self._check_children(active, needed.calls)
         parked = Parked(
-            run.call.replace(arguments=arguments, decision=None),
-            run.tool.fingerprint,
-            reason=redact_text(str(needed), run.secrets),
+            active.call.replace(arguments=arguments, decision=None),
+            active.tool.fingerprint,
+            reason=redact_text(str(needed), active.secrets),
             expires_at=None if ttl is None else time.time() + ttl,
-            deps=run.deps,
-            requests=redact_data(needed.requests, run.secrets),
+            deps=active.deps,
+            requests=redact_data(needed.requests, active.secrets),
             state=needed.state,
-            claims=kept_digests(self.claims, run),
+            claims=kept_digests(self.claims, active),
             **discreet,
         )
-        if not await self.approvals.suspend(parked, run):
-            raise CallUnknown(run.tool.name, "another process took it over before it had answers")
-        self._watch_over(run, parked)
+        if not await self.approvals.suspend(parked, active):
+            raise CallUnknown(
+                active.tool.name, "another process took it over before it had answers"
+            )
+        self._watch_over(active, parked)
         desk = None if self._desk is None else self._desk()
         if parked.waits_for and desk is not None and await desk.can_go_on(parked):
             # Somebody decided before this call was known to wait.
             desk.wake_soon(parked.id)
         return make_receipt(parked)
 
-    async def _check_children(self, run: Run, ids: Iterable[str]) -> None:
+    async def _check_children(self, active: ActiveCall, ids: Iterable[str]) -> None:
         """Raise unless these calls wait and were made by this call, which they wake."""
         for call_id in ids:
             made_by = (await self.approvals.find(call_id)).scope.parent
-            if made_by != run.call.id:
+            if made_by != active.call.id:
                 raise ValueError(f"CallsNeeded: call {call_id} was not made by this call")
 
-    def _watch_over(self, run: Run, parked: Parked) -> None:
+    def _watch_over(self, active: ActiveCall, parked: Parked) -> None:
         """Start a timer that ends the call when it is overdue, in case nobody looks at it."""
         if self.ttl is not None and parked.expires_at is not None and self._desk is not None:
-            run.loop.call_later(self.ttl, _tell_overdue, self._desk, parked)
+            active.loop.call_later(self.ttl, _tell_overdue, self._desk, parked)
 
 
 def _tell_overdue(desk: "weakref.ref[ParkedListener]", parked: Parked) -> None:
@@ -351,66 +361,71 @@ class _Guard:
         """A handler that proceeds if the call is permitted."""
         rules, stored = self._permits.rules, self._permits.stored
         if stored is None:
-            return lambda run: self._decide_call(run, proceed)
+            return lambda active: self._decide_call(active, proceed)
 
-        def require_permission(run: Run) -> Awaitable[Outcome]:
+        def require_permission(active: ActiveCall) -> Awaitable[Outcome]:
             if time.monotonic() >= stored.good_until:
-                return self._renew_rules(stored, run, proceed)
+                return self._renew_rules(stored, active, proceed)
             # If no rule concerns the tool, there is nothing to decide.
-            if self.known == (rules.edition + stored.edition, None) and run.call.decision is None:
-                return proceed(run)
-            return self._decide_call(run, proceed)
+            if (
+                self.known == (rules.edition + stored.edition, None)
+                and active.call.decision is None
+            ):
+                return proceed(active)
+            return self._decide_call(active, proceed)
 
         return require_permission
 
     def _decide_call(
-        self, run: Run, proceed: Handler, tainted: tuple[bool, ...] | None = None
+        self, active: ActiveCall, proceed: Handler, tainted: tuple[bool, ...] | None = None
     ) -> Awaitable[Outcome]:
         permits = self._permits
-        changed = find_changed_claim(permits.claims, run)
+        changed = find_changed_claim(permits.claims, active)
         if changed is not None:
-            return _late_refusal(run, changed).outcome()
+            return _late_refusal(active, changed).outcome()
         edition, judge = self.known
         if edition != permits.edition:
             self.known = edition, judge = permits.edition, permits.judge(self._tool)
         if judge is None:
-            return proceed(run)
-        run.judged, run.tainted = edition, tainted
-        if run.is_large:
-            return self._judge_off_loop(run, proceed, judge, edition)
-        return self._follow_ruling(run, proceed, _judge_values(run, judge), edition)
+            return proceed(active)
+        active.judged, active.tainted = edition, tainted
+        if active.is_large:
+            return self._judge_off_loop(active, proceed, judge, edition)
+        return self._follow_ruling(active, proceed, _judge_values(active, judge), edition)
 
     async def _judge_off_loop(
-        self, run: Run, proceed: Handler, judge: Judge, edition: int
+        self, active: ActiveCall, proceed: Handler, judge: Judge, edition: int
     ) -> Outcome:
-        ruling = await asyncio.to_thread(_judge_values, run, judge)
-        return await self._follow_ruling(run, proceed, ruling, edition)
+        ruling = await asyncio.to_thread(_judge_values, active, judge)
+        return await self._follow_ruling(active, proceed, ruling, edition)
 
     def _follow_ruling(
-        self, run: Run, proceed: Handler, ruling: Ruling, edition: int
+        self, active: ActiveCall, proceed: Handler, ruling: Ruling, edition: int
     ) -> Awaitable[Outcome]:
         if ruling is SESSION_UNKNOWN:
-            return self._look_first(run, proceed)
+            return self._look_first(active, proceed)
         if self._permits.stored is not None:
             # Only a record has a place for it.
-            run.because = ruling[1]
+            active.because = ruling[1]
         if ruling[0] == "run":
-            return proceed(run)
-        return self._permits.withhold(run, proceed, ruling, edition)
+            return proceed(active)
+        return self._permits.withhold(active, proceed, ruling, edition)
 
-    async def _look_first(self, run: Run, proceed: Handler) -> Outcome:
-        tainted = await self._permits.look_at_sessions(run)
-        return await self._decide_call(run, proceed, tainted)
+    async def _look_first(self, active: ActiveCall, proceed: Handler) -> Outcome:
+        tainted = await self._permits.look_at_sessions(active)
+        return await self._decide_call(active, proceed, tainted)
 
-    async def _renew_rules(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
+    async def _renew_rules(
+        self, stored: StoredRules, active: ActiveCall, proceed: Handler
+    ) -> Outcome:
         await _read_again(stored, self._tool)
-        return await self._decide_call(run, proceed)
+        return await self._decide_call(active, proceed)
 
 
-def _judge_values(run: Run, judge: Judge) -> Ruling:
+def _judge_values(active: ActiveCall, judge: Judge) -> Ruling:
     # The function gets exactly what was judged, even if the caller changes what it sent.
-    run.values = private_arguments(run.values)
-    return judge(run)
+    active.values = private_arguments(active.values)
+    return judge(active)
 
 
 async def _read_again(stored: StoredRules, tool: Tool) -> None:
@@ -443,18 +458,18 @@ def decision_on(
     )
 
 
-def _cover_arguments(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def _cover_arguments(active: ActiveCall) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arguments to keep, and the arguments and repairs as a person may see them."""
-    arguments = private_arguments(run.arguments)
+    arguments = private_arguments(active.arguments)
     # A program may send a `Secret` for an argument whose type does not say so.
     sent = argument_secrets(arguments)
     if sent:
-        run.keep_secret(tuple(sent))
-    secrets = run.secrets
+        active.keep_secret(tuple(sent))
+    secrets = active.secrets
     covered = redact_data(arguments, secrets) if secrets else None
     return arguments, {
         "covered": covered,
-        "repairs": redact_data(run.noted("repairs", []), secrets),
+        "repairs": redact_data(active.noted("repairs", []), secrets),
     }
 
 
@@ -475,34 +490,34 @@ async def _ask_approver(
     return answer if isinstance(answer, bool) else None
 
 
-def _find_disagreement(run: Run) -> str | None:
+def _find_disagreement(active: ActiveCall) -> str | None:
     """Why the decision on a call does not let it run, or None if it does."""
-    decision = run.call.decision
+    decision = active.call.decision
     assert decision is not None
     if not decision.approved:
         return decision.reason or "a person said no"
-    if decision.fingerprint != run.tool.fingerprint:
+    if decision.fingerprint != active.tool.fingerprint:
         return "the tool has changed since the call was approved"
-    if decision.arguments_digest != digest_of(run.call.arguments):
+    if decision.arguments_digest != digest_of(active.call.arguments):
         return "the arguments are not those that were approved"
     return None
 
 
-def _shown_words(run: Run) -> str:
+def _shown_words(active: ActiveCall) -> str:
     """The call in words, its secrets covered."""
     from .explanation import shown_call  # noqa: PLC0415
 
-    arguments, discreet = _cover_arguments(run)
+    arguments, discreet = _cover_arguments(active)
     covered = discreet["covered"]
-    return shown_call(run.tool.name, arguments if covered is None else covered)
+    return shown_call(active.tool.name, arguments if covered is None else covered)
 
 
-def _denied_outcome(run: Run, reason: str) -> Outcome:
-    return Outcome(run.call, Status.DENIED, error=CallDenied(run.tool.name, reason))
+def _denied_outcome(active: ActiveCall, reason: str) -> Outcome:
+    return Outcome(active.call, Status.DENIED, error=CallDenied(active.tool.name, reason))
 
 
-def _late_refusal(run: Run, reason: str) -> LateRefusal:
+def _late_refusal(active: ActiveCall, reason: str) -> LateRefusal:
     async def outcome() -> Outcome:
-        return _denied_outcome(run, reason)
+        return _denied_outcome(active, reason)
 
     return LateRefusal(reason, outcome)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.call import Scope
 from wieldy.core.choices import PermissionMode
-from wieldy.core.run import Run
 from wieldy.core.schema.signature import known_values
 from wieldy.core.tool import Permission, Tool
 
@@ -28,7 +28,7 @@ class Ruling(NamedTuple):
     asks: bool = False
 
 
-Judge = Callable[[Run], Ruling]
+Judge = Callable[[ActiveCall], Ruling]
 NOTHING_HOLDS = Ruling("run", "nothing holds it back")
 # A rule depends on whether the call's session is untrusted, which has to be found out first.
 SESSION_UNKNOWN = Ruling("deny", "it is not known whether a result from outside is in the session")
@@ -62,13 +62,13 @@ def judge_by_modes(
     if not any(judges.values()):
         return None
 
-    def judge(run: Run) -> Ruling:
+    def judge(active: ActiveCall) -> Ruling:
         # A person's answer stays valid in a mode in which nobody would be asked any more.
-        answered = run.was_answered
+        answered = active.was_answered
         heaviest = NOTHING_HOLDS
-        for mode in applying_modes(table, run.call.scope):
+        for mode in applying_modes(table, active.call.scope):
             judge_one = judges[mode]
-            ruling = NOTHING_HOLDS if judge_one is None else judge_one(run)
+            ruling = NOTHING_HOLDS if judge_one is None else judge_one(active)
             if ruling is SESSION_UNKNOWN:
                 return ruling
             if heaviest is NOTHING_HOLDS or _ruling_weight(ruling, answered) > _ruling_weight(
@@ -89,7 +89,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
     """
     settled = _settled_ruling(tool, mode)
     if settled.decision == "deny":
-        return lambda run: settled
+        return lambda active: settled
     otherwise = _in_mode(tool, mode, settled)
     concerning = rules_concerning(rules, tool)
     if not concerning and otherwise is NOTHING_HOLDS:
@@ -114,21 +114,21 @@ def _judge_of(tool: Tool, verdicts: Sequence[_RuleVerdict], otherwise: Ruling) -
     names = tool.argument_names
     known = known_values(tool.function)
 
-    def judge(run: Run) -> Ruling:
-        values = run.values
+    def judge(active: ActiveCall) -> Ruling:
+        values = active.values
         if not known.keys() <= values.keys():
             # Defaults and bound values of the function are matched like arguments that were sent.
             values = {**known, **values}
         for holds_for, matches, fits_marks, ruling in verdicts:
-            if holds_for is not None and not holds_for(run.call.scope):
+            if holds_for is not None and not holds_for(active.call.scope):
                 continue
             if not matches(values, names):
                 continue
             if fits_marks is None:
                 return ruling
-            if run.tainted is None:
+            if active.tainted is None:
                 return SESSION_UNKNOWN
-            if fits_marks(run.tainted):
+            if fits_marks(active.tainted):
                 return ruling
         return otherwise
 

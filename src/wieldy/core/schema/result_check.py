@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, Handler
 from wieldy.core.block import to_text
 from wieldy.core.bounded_json import NestedTooDeep, check_depth, parse_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import DefinitionError, InvalidResult
-from wieldy.core.run import Handler, Run
 from wieldy.core.secrets.secret import redact_text
 from wieldy.core.short_text import cut_text, first_line
 from wieldy.core.tool import Tool
@@ -82,25 +82,25 @@ def plain_data(value: Any) -> Any:
     return parse_json(to_text(value))
 
 
-async def check_results(run: Run, proceed: Handler) -> Outcome:
+async def check_results(active: ActiveCall, proceed: Handler) -> Outcome:
     """A middleware that turns a result that does not fit the output schema into an error."""
-    return checked_outcome(run, await proceed(run))
+    return checked_outcome(active, await proceed(active))
 
 
-def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
+def checked_outcome(active: ActiveCall, outcome: Outcome) -> Outcome:
     """The outcome, or an error that keeps the value if it does not fit the output schema."""
-    run.checks_result = False
+    active.checks_result = False
     # A result that was cut can't be checked, and the cut is not the tool's fault.
-    if outcome.status is not Status.OK or run.noted("cut") is not None:
+    if outcome.status is not Status.OK or active.noted("cut") is not None:
         return outcome
-    if run.noted("dry_run") and not run.noted("simulated"):
+    if active.noted("dry_run") and not active.noted("simulated"):
         # It says that nothing ran.
         return outcome
-    found = _find_problem(run.tool, outcome.value)
+    found = _find_problem(active.tool, outcome.value)
     if found is None:
         return outcome
-    error = InvalidResult(run.tool.name, redact_text(found, run.secrets))
-    content = () if run.streamed else outcome.content
+    error = InvalidResult(active.tool.name, redact_text(found, active.secrets))
+    content = () if active.streamed else outcome.content
     return Outcome(outcome.call, Status.ERROR, outcome.value, error, content, outcome._metadata)
 
 

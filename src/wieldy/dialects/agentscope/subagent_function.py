@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from wieldy.agent.agent import BaseAgent
 from wieldy.agent.subagents.shared_toolbox import join_toolbox
 from wieldy.agent.subagents.subagent import Subagent, SubagentInput
+from wieldy.core.active_call import current_call
 from wieldy.core.errors import InputNeeded
-from wieldy.core.run import current_run
 from wieldy.core.run_errors import RunInterrupted
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -92,7 +92,7 @@ class SubagentFunction:
             return _read_reply(await agent.reply(given))
         ask = Subagent(agent, self._model, "own", _MAX_DEPTH)
         asked = ask.read_input(arguments)
-        if current_run.get() is None:
+        if current_call.get() is None:
             # The function was called by itself, and not through a toolkit.
             slots = {**agent.agent_prompt.values(), "input": asked}
             said = await agent._respond(slots).async_get_data()

@@ -9,10 +9,10 @@ from functools import cached_property
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.arguments.intake import Intake
 from wieldy.core.call import Call
 from wieldy.core.errors import InvalidArguments
-from wieldy.core.run import Run
 from wieldy.core.schema.schema_defaults import Defaults, read_defaults
 from wieldy.core.tool import Tool
 
@@ -173,9 +173,9 @@ class BaseTool(ABC):
         try:
             return intake.values(params)[1]
         except ValueError:
-            run = Run(Call(tool.name, params), None)
-            run.tool = tool
-            return intake.accept(run)
+            active = ActiveCall(Call(tool.name, params), None)
+            active.tool = tool
+            return intake.accept(active)
 
     @cached_property
     def body(self) -> Callable[..., Any]:

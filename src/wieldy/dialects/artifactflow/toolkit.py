@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.active_call import Extras
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked
-from wieldy.core.run import Extras
 from wieldy.core.secrets.covered_content import shown_value
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box

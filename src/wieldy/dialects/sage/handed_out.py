@@ -8,11 +8,11 @@ from contextvars import ContextVar, Token
 from types import GeneratorType
 from typing import Any
 
+from wieldy.core.active_call import ActiveCall, current_call
 from wieldy.core.block import FINAL
-from wieldy.core.run import Run, current_run
 
 # The call around the one that a registry makes, where one makes any.
-_caller: ContextVar[Run | None] = ContextVar("wieldy_sage_caller")
+_caller: ContextVar[ActiveCall | None] = ContextVar("wieldy_sage_caller")
 
 
 class _HandedOut:
@@ -27,12 +27,12 @@ class _HandedOut:
         return repr(self.generator)
 
 
-def expect_generator() -> "Token[Run | None]":
+def expect_generator() -> "Token[ActiveCall | None]":
     """Let the next call return its generator, until the token is passed to `forget_generator`."""
     return _caller.set(call_around())
 
 
-def forget_generator(token: "Token[Run | None]") -> None:
+def forget_generator(token: "Token[ActiveCall | None]") -> None:
     """End what `expect_generator` began."""
     _caller.reset(token)
 
@@ -41,9 +41,9 @@ def put_in(value: Any) -> Any:
     """A tool's return value, wrapped for the engine if it is a generator."""
     if type(value) in FINAL or not _is_generator(value):
         return value
-    run = current_run.get()
+    active = current_call.get()
     # A call that the tool itself makes through the toolbox does not come from the registry.
-    if run is None or _caller.get(run) is not run.parent:
+    if active is None or _caller.get(active) is not active.parent:
         return value
     return _HandedOut(value)
 
@@ -57,9 +57,9 @@ def taken_out(value: Any) -> Any:
     return value.generator if type(value) is _HandedOut else value
 
 
-def call_around() -> Run | None:
+def call_around() -> ActiveCall | None:
     """The call that this code runs in, if it has not ended."""
-    run = current_run.get()
-    while run is not None and run.stopped:
-        run = run.parent
-    return run
+    active = current_call.get()
+    while active is not None and active.stopped:
+        active = active.parent
+    return active

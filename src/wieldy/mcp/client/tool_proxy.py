@@ -11,12 +11,12 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from wieldy.core.active_call import ActiveCall
 from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.core.bounded_json import dump_json
 from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
-from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.short_text import cut_counted
@@ -99,7 +99,7 @@ class Proxy:
         answers, state = _read_answers(context.answers), context.state
         # Not the current run: of a call that is tried again, this is the attempt. A proxy needs
         # its connection, so it runs nowhere but where the engine is.
-        run = cast(Run, context._run)
+        run = cast(ActiveCall, context._run)
 
         async def ask(send: Callable[[ClientSession], Awaitable[Any]]) -> Any:
             server = await self._reach_server(context, run)
@@ -124,20 +124,20 @@ class Proxy:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE)
 
-    async def _reach_server(self, context: Context, run: Run) -> Asks:
+    async def _reach_server(self, context: Context, active: ActiveCall) -> Asks:
         """The server for one request; a caller's own connection may be closed in between.
 
         The caller is the call's own, also where somebody else has approved it.
         """
         server = await self._server.reach(context)
         if server.secrets:
-            run.keep_secret(server.secrets)
+            active.keep_secret(server.secrets)
         return server
 
     async def _ask_server(
         self,
         context: Context,
-        run: Run,
+        active: ActiveCall,
         arguments: dict[str, Any],
         answers: types.InputResponses | None,
         state: str | None,
@@ -151,7 +151,7 @@ class Proxy:
         client = calling_client.get()
         # Metadata of the client's call is not for the calls that its tool makes.
         meta = dict(client.meta) if client is not None and context.scope.parent is None else {}
-        if run.sink is not None:
+        if active.sink is not None:
             progressed = _shown_by(context)
             # Servers of 2026-07-28 send messages only about requests that ask for them.
             meta[types.LOG_LEVEL_META_KEY] = (client and client.log_level) or "info"
@@ -172,29 +172,31 @@ class Proxy:
                     request, _RESULT, progress_callback=progressed
                 )
 
-        server = await self._reach_server(context, run)
+        server = await self._reach_server(context, active)
         try:
-            extras = await self._make_extras(server, context, run)
+            extras = await self._make_extras(server, context, active)
             result: Result = await server.ask(send, extras, self._safe)
         except AnswerLost as lost:
             raise self._lost_error(context, lost) from lost
         return result
 
-    async def _make_extras(self, server: Asks, context: Context, run: Run) -> RequestExtras:
+    async def _make_extras(
+        self, server: Asks, context: Context, active: ActiveCall
+    ) -> RequestExtras:
         """What a request of this call has beside the protocol's own."""
         headers = await call_headers(self._headers, context)
         if headers:
-            run.keep_secret(tuple(preset_secrets(headers)))
+            active.keep_secret(tuple(preset_secrets(headers)))
         client = calling_client.get()
         ask = None if client is None else _asked_by(client, server.name)
-        hear = None if run.sink is None else _heard_by(context, run)
+        hear = None if active.sink is None else _heard_by(context, active)
         return RequestExtras(headers, hear, ask)
 
     async def _follow(
         self,
         task: RemoteTask,
         context: Context,
-        run: Run,
+        active: ActiveCall,
         answers: types.InputResponses | None = None,
     ) -> types.CallToolResult:
         """The result of a call that its server goes on with as a task."""
@@ -202,7 +204,7 @@ class Proxy:
 
         def tell(said: str) -> None:
             number = next(numbers, None)
-            if run.sink is not None and number is not None:
+            if active.sink is not None and number is not None:
                 context.progress(number, None, said)
 
         try:
@@ -217,22 +219,22 @@ class Proxy:
             return RemoteFailure(f"no answer came: {lost}")
         return CallUnknown(context.tool, str(lost))
 
-    def _result_value(self, run: Run, result: types.CallToolResult) -> Any:
+    def _result_value(self, active: ActiveCall, result: types.CallToolResult) -> Any:
         blocks = blocks_of(result)
         noted = meta_of(result)
         if noted is not None:
-            run.note("mcp", redact_data(noted, run.secrets))
+            active.note("mcp", redact_data(noted, active.secrets))
         raise_if_failed(result, blocks)
         structured = "structured_content" in result.model_fields_set
         if not structured or result.structured_content is None:
             return unstructured_value(blocks)
         value, wrapped = structured_value(result, self._output)
         if wrapped:
-            run.note("wrapped", True)
+            active.note("wrapped", True)
         if not blocks:
             return value
         # The blocks are the content for the model; the structured data is the value.
-        return Outcome(run.call, Status.OK, value, content=tuple(blocks))
+        return Outcome(active.call, Status.OK, value, content=tuple(blocks))
 
 
 def _asked_by(client: CallingClient, server: str) -> AskClient:
@@ -258,7 +260,7 @@ def _shown_by(context: Context) -> ProgressFnT:
     return show
 
 
-def _heard_by(context: Context, run: Run) -> Hear:
+def _heard_by(context: Context, active: ActiveCall) -> Hear:
     """Pass the server's log messages to the call's loop, within the limits above."""
     home = asyncio.get_running_loop()
     numbers = iter(range(_MAX_MESSAGES))
@@ -269,7 +271,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
         data = said.data
         text = data if isinstance(data, str) else dump_json(data, ensure_ascii=False)
         # Secrets are masked before the text is cut, because half a secret is not recognised.
-        text = cut_counted(redact_text(text, run.secrets), _MAX_MESSAGE)
+        text = cut_counted(redact_text(text, active.secrets), _MAX_MESSAGE)
         home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
 
     return hear

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Protocol
 
+from wieldy.core.active_call import Sink
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Scope
 from wieldy.core.limits.model_results import ModelResults
 from wieldy.core.permission.parked import Parked
-from wieldy.core.run import Sink
 from wieldy.core.tool import Tool
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from wieldy.core.active_call import current_call
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import StoreUnavailable, WieldyError
 from wieldy.core.limits.handles import format_handle, parse_handle
-from wieldy.core.run import current_run
 from wieldy.store.store_access import StoreAccess
 
 from . import artifact_rows as rows
@@ -317,8 +317,8 @@ class Artifacts:
         session = call.scope.session
         title = f"Result of {call.tool}"
         if untrusted is None:
-            run = current_run.get()
-            untrusted = run is not None and run.outside is not None
+            active = current_call.get()
+            untrusted = active is not None and active.outside is not None
         try:
             await self.create(id, whole, title, "text", session, by=call.id, untrusted=untrusted)
         except ArtifactTaken:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wieldy.core.active_call import Extras
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, KeyTaken
 from wieldy.core.limits.spending import current_spending
-from wieldy.core.run import Extras
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 

@@ -46,7 +46,7 @@ class Sink(Protocol):
 class CallChannel(Protocol):
     """The call of a running function, wherever the function runs.
 
-    In the engine's process it is the `Run`. A worker in another process has a channel of its
+    In the engine's process it is the `ActiveCall`. A worker in another process has a channel of its
     own, which sends everything to the engine.
     """
 
@@ -118,7 +118,7 @@ class Executor(Protocol):
     so that the place can be another process.
     """
 
-    async def execute(self, work: "Work", values: dict[str, Any], channel: "Run") -> Any:
+    async def execute(self, work: "Work", values: dict[str, Any], channel: "ActiveCall") -> Any:
         """Perform the work there; returns its value, or raises its exception."""
 
     def close(self) -> Awaitable[None] | None:
@@ -147,11 +147,11 @@ class WorkerPlace(Protocol):
         """Use the worker again, without waiting."""
 
 
-class RunStopped(BaseException):
+class CallStopped(BaseException):
     """Raised in a blocking function that emits something after its call has ended without it."""
 
 
-class Run:
+class ActiveCall:
     """The state of one running call. The engine makes it, and drops it when the call ends.
 
     Middleware may read everything here: `call` and `tool` are what was asked for,
@@ -206,7 +206,7 @@ class Run:
     # Told the outcome of a recorded call directly before its end is recorded.
     foretold: "Callable[[Outcome], None] | None" = None
 
-    def __init__(self, call: Call, parent: "Run | None") -> None:
+    def __init__(self, call: Call, parent: "ActiveCall | None") -> None:
         self.call = call
         self.parent = parent
         self.stopped = False
@@ -247,7 +247,7 @@ class Run:
         """How many calls this one is nested in."""
         return sum(1 for _ in self.ancestors())
 
-    def ancestors(self) -> "Iterator[Run]":
+    def ancestors(self) -> "Iterator[ActiveCall]":
         """The calls that this one is nested in, the nearest first."""
         above = self.parent
         while above is not None:
@@ -349,7 +349,7 @@ class Run:
 
     def is_around(self) -> bool:
         """Whether this code runs in this call, or in one that is nested in it."""
-        here = current_run.get()
+        here = current_call.get()
         return here is not None and (here is self or self in here.ancestors())
 
     async def call_nested(
@@ -426,7 +426,7 @@ class Run:
     def emit_blocking(self, item: Any) -> None:
         """Emit from blocking code; on a worker's thread it waits while the reader is behind."""
         if self.stopped:
-            raise RunStopped
+            raise CallStopped
         if self.sink is None or self.on_loop():
             self.show(item)
         else:
@@ -449,16 +449,16 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 
     A call ahead in the queue may need one of these workers.
     """
-    places, run = held_places.get(), current_run.get()
+    places, active = held_places.get(), current_call.get()
     for place in places:
         place.lend()
-    if run is not None:
-        run.queued = True
+    if active is not None:
+        active.queued = True
     try:
         await turn
     finally:
-        if run is not None:
-            run.queued = False
+        if active is not None:
+            active.queued = False
         for place in places:
             place.take_back()
 
@@ -478,9 +478,9 @@ def _give_turn(turn: "asyncio.Future[None]") -> None:
 
 
 class EngineLink(Protocol):
-    """The engine of a call, as long as there is one: a run may outlive it on its thread."""
+    """The engine of a call, as long as there is one: a call may outlive it on its thread."""
 
-    def __call__(self, run: Run, value: Any, error: BaseException | None) -> None:
+    def __call__(self, active: ActiveCall, value: Any, error: BaseException | None) -> None:
         """Tell it that a function left behind has ended."""
 
     async def run_call(self, call: Call, extras: "Extras") -> Outcome:
@@ -501,7 +501,7 @@ class Extras:
     durable, and must let nobody outside of the process know of it before the call returns.
     """
 
-    __slots__ = ("check_output", "deps", "entered", "foretold", "home", "run", "sink")
+    __slots__ = ("active", "check_output", "deps", "entered", "foretold", "home", "sink")
 
     def __init__(
         self,
@@ -518,38 +518,38 @@ class Extras:
         self.check_output = check_output
         self.entered = entered
         self.foretold = foretold
-        self.run: Run | None = None
+        self.active: ActiveCall | None = None
 
     @property
     def tool(self) -> Tool | None:
         """The tool that the engine found for the call, once it has run."""
-        return getattr(self.run, "tool", None)
+        return getattr(self.active, "tool", None)
 
-    def equip(self, run: Run) -> bool:
-        """Give a run these extras; returns whether it must go through its tool's handler."""
-        self.run = run
+    def equip(self, active: ActiveCall) -> bool:
+        """Give a call these extras; returns whether it must go through its tool's handler."""
+        self.active = active
         if self.deps is not None:
-            run.deps = self.deps
+            active.deps = self.deps
             secrets = held_secrets(self.deps)
             if secrets:
-                run.keep_secret(tuple(secrets))
-        run.home = self.home
+                active.keep_secret(tuple(secrets))
+        active.home = self.home
         if self.sink is not None:
-            run.send_to(self.sink)
+            active.send_to(self.sink)
         if self.check_output:
-            run.checks_result = run.eventful = True
+            active.checks_result = active.eventful = True
         if self.entered is not None:
-            run.entered = self.entered
+            active.entered = self.entered
         if self.foretold is not None:
-            run.foretold = self.foretold
+            active.foretold = self.foretold
         return self.check_output or self.entered is not None
 
 
 # `dict` comes first: most mappings are dicts, and that check is the quicker one.
 _MAPPINGS = (dict, Mapping)
 
-Handler = Callable[[Run], Awaitable[Outcome]]
-Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
+Handler = Callable[[ActiveCall], Awaitable[Outcome]]
+Middleware = Callable[[ActiveCall, Handler], Awaitable[Outcome]]
 # A middleware that is bound: it makes a handler from the handler inside it.
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
@@ -572,23 +572,23 @@ class LateRefusal:
 
 # Whether a call that has waited is refused. An `Objection` says so at once where it can, and
 # otherwise returns what has to be awaited on the call's loop.
-Veto = Callable[[Run], Awaitable[LateRefusal | None]]
-Objection = Callable[[Run], LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None]
+Veto = Callable[[ActiveCall], Awaitable[LateRefusal | None]]
+Objection = Callable[[ActiveCall], LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None]
 
 
 # The call that this code runs in. A task that a tool started may outlive its call: its own calls
 # are nested in that call, but a reader who wants one that still runs must skip what has stopped.
-current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
+current_call: ContextVar[ActiveCall | None] = ContextVar("wieldy_call", default=None)
 held_places: ContextVar[tuple[WorkerPlace, ...]] = ContextVar("wieldy_places", default=())
 
 
 def nest_here(scope: Scope) -> Scope:
     """A scope as a call made by this code would have it: nested in the call that runs here."""
-    run = current_run.get()
-    return scope if run is None else scope.nested_in(run.call.scope, run.call.id)
+    active = current_call.get()
+    return scope if active is None else scope.nested_in(active.call.scope, active.call.id)
 
 
 def around_here() -> tuple[Around, ...]:
     """Whose the calls are that this code runs in, the nearest first."""
-    run = current_run.get()
-    return () if run is None else run.call.scope.on_the_way()
+    active = current_call.get()
+    return () if active is None else active.call.scope.on_the_way()
