@@ -69,7 +69,7 @@ def test_public_parameters_have_these_types(
 
 @pytest.mark.parametrize("method", [Ledger.list, Ledger.walk, Ledger.follow])
 def test_the_ledger_is_asked_for_states(method: Callable[..., Any]) -> None:
-    status = inspect.signature(method).parameters["status"].annotation
+    status = inspect.signature(method).parameters["state"].annotation
     assert choices.CallState in get_args(status) or set(STATES) <= set(
         get_args(next(each for each in get_args(status) if get_args(each)))
     )
