@@ -23,7 +23,7 @@ from wieldy.wire.schema.lowering import lower_schema
 from .core.test_bounded_json import deep_down, nested, nested_text
 
 SOURCE = Path(wieldy.__file__).parent
-# These talk JSON with a process that this package has started, and may not import it.
+# These talk JSON with a process that this package has started.
 OWN_PROCESSES = {
     "execution/supervisor.py",
     "execution/supervisor_link.py",
@@ -32,6 +32,8 @@ OWN_PROCESSES = {
     "tools/code/sandbox.py",
     "tools/code/sandbox_host.py",
     "tools/code/sandbox_keeper.py",
+    "tools/web/document_processes.py",
+    "tools/web/document_reader.py",
 }
 
 

@@ -43,10 +43,10 @@ GATHERED: dict[str, Iterable[str]] = {
 # Here somebody else says which keywords there are: a tool its arguments, a derived
 # class its settings, a call its facts, and a toolkit the names of its groups.
 OPEN = {
-    "BaseTool",
     "BaseTool.__call__",
     "BaseTool.execute",
     "Context.report",
+    "MCPToolFunction.__call__",
     "CallSubagentTool.__call__",
     "CreateArtifactTool.__call__",
     "CreateArtifactTool.execute",
@@ -73,7 +73,8 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
             if inspect.isfunction(found):
                 yield name, found
             elif inspect.isclass(found):
-                yield name, found
+                if not inspect.isabstract(found):
+                    yield name, found
                 yield from public_methods(found)
 
 

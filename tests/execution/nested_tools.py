@@ -51,6 +51,6 @@ def leave_thread(context: Context, kind: str, box: Toolbox) -> None:
 def hear() -> str:
     """Tell the thread to call, and say what came of it."""
     _go_on.set()
-    said = _told.get(timeout=30)
+    said = _told.get(timeout=120)
     _go_on.clear()
     return said

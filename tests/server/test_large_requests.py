@@ -229,7 +229,7 @@ async def test_a_large_result_is_recorded_although_its_caller_left_while_it_was_
     class Slow:
         def __repr__(self) -> str:
             begun.set()
-            assert go.wait(60)
+            assert go.wait(120)
             return "slow"
 
     async with Toolbox(store=f"sqlite:///{tmp_path}/store.db") as box:

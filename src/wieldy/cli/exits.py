@@ -4,9 +4,10 @@ docs/command-line.md lists the codes.
 """
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import NoReturn
 
@@ -73,7 +74,7 @@ def _ended_like_ctrl_c() -> Iterator[list[int]]:
 
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        # Whoever handles Ctrl-C at this moment; a shell may have told this process to ignore it.
+        # Whoever handles Ctrl-C at this moment: a running loop ends its task with it.
         handler = signal.getsignal(signal.SIGINT)
         (handler if callable(handler) else _interrupt)(signal.SIGINT, frame)
 
@@ -86,10 +87,30 @@ def _ended_like_ctrl_c() -> Iterator[list[int]]:
         # Only the main thread can handle signals.
         ours = []
     try:
-        yield received
+        with _handled_though_ignored() if ours else nullcontext():
+            yield received
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def _handled_though_ignored() -> Iterator[None]:
+    """Where Ctrl-C is ignored, keep it away, so that a loop handles it as it does elsewhere.
+
+    A shell has what it starts in the background ignore Ctrl-C, and a loop leaves an ignored signal
+    alone. An exception anywhere in the loop's own work, in place of its handler, may hang it.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN or os.name == "nt":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

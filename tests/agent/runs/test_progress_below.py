@@ -112,7 +112,7 @@ async def test_a_run_that_is_given_up_ends_what_waits_below_it(url: str, execute
         run_id, call_id = await house.wait_for_payment()
         died = f"state = 'crashed', tries = {MAX_TRIES}, tried_step = steps"
         execute(f"UPDATE wieldy_runs SET {died} WHERE id = '{run_id}'")
-        waiting = asyncio.create_task(box.wait(call_id, timeout=60))
+        waiting = asyncio.create_task(box.wait(call_id, timeout=120))
 
         async with RunKeeper(house.writer).keeping():
             await box.store.runs.until(run_id, lambda run: run.state == "failed")

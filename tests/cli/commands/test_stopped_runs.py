@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.child_process import ChildProcess
 from tests.cli.terminal import SECONDS, Terminal, wieldy
-from tests.forking.launch_files import WIELDY
+from tests.forking.launch_files import INSTALLED, WIELDY
 from wieldy import Toolbox
 
 AGENT = """
@@ -78,11 +79,11 @@ def place(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def asking(place: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
+def asking(place: Path, *words: str) -> Iterator["ChildProcess[str]"]:
     """The command, once its agent has come to the call that never ends."""
     command = [WIELDY, "run", *words]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=place, stdout=pipe, stderr=pipe, text=True) as started:
+    with ChildProcess(command, cwd=place, stdout=pipe, stderr=pipe, text=True) as started:
         try:
             assert (place / "pipe").read_text() == "here"
             yield started
@@ -129,8 +130,9 @@ def test_programs_get_the_id_of_a_run_that_was_stopped(place: Path) -> None:
 
 def test_sigterm_stops_a_run_whose_shell_ignores_ctrl_c(place: Path) -> None:
     ignore = "trap '' INT; exec \"$@\""
-    command = ["sh", "-c", ignore, "sh", WIELDY, "run", "agent.py:worker", "Go."]
-    with subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True) as started:
+    # A fork hears the signals of its launcher, and ignores none.
+    command = ["sh", "-c", ignore, "sh", INSTALLED, "run", "agent.py:worker", "Go."]
+    with ChildProcess(command, cwd=place, stderr=subprocess.PIPE, text=True) as started:
         assert (place / "pipe").read_text() == "here"
         started.send_signal(signal.SIGINT)
         started.send_signal(signal.SIGTERM)

@@ -21,6 +21,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult
 
+from tests.child_process import ChildProcess
 from tests.forking.launch_files import launch_file
 from tests.mcp.clients import MODES, Mode, connected, soon, text_of
 from wieldy import Toolbox
@@ -299,7 +300,7 @@ async def test_a_pipe_ends_although_a_thread_is_stuck() -> None:
 def test_a_pipe_ends_although_nobody_reads_its_answers(how: str) -> None:
     pipe = subprocess.PIPE
     command, more = [sys.executable, LAUNCHED], environment(GRACE="0.5")
-    with subprocess.Popen(command, env=more, stdin=pipe, stdout=pipe, stderr=pipe) as started:
+    with ChildProcess[bytes](command, env=more, stdin=pipe, stdout=pipe, stderr=pipe) as started:
         assert started.stdin is not None and started.stdout is not None
         try:
             started.stdin.write(HELLO + b"".join(map(listing, range(2, 200))))

@@ -43,7 +43,7 @@ async def test_small_pages_are_read_while_two_hundred_documents_keep_their_reade
         page = await read(web, f"{site.url}/page")
         assert "krill" in page.text
         # No thread of the program waits for a document.
-        assert await asyncio.wait_for(asyncio.to_thread(int), 60) == 0
+        assert await asyncio.wait_for(asyncio.to_thread(int), 120) == 0
     assert not any(task.done() for task in hostile)
 
     ended = await asyncio.gather(*hostile)

@@ -10,13 +10,13 @@ from typing import Any
 from wieldy.core.bounded_json import parse_json
 
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"
+_COMMENT = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*(?:\*/)?"
 # A string or comment, closed or not, is taken as a whole: the time stays linear in the text.
 _TOKEN = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)(?P<closed>')?"
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*"?'
+    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*)(?P<closed>')?"
     rf"|(?P<comment>{_COMMENT})"
-    rf"|(?P<comma>,(?=(?:\s|{_COMMENT})*+[}}\]]))"
+    rf"|(?P<comma>,(?=(?:\s++|{_COMMENT})*[}}\]]))"
     r"|\b(?P<word>True|False|None)\b",
     re.DOTALL,
 )

@@ -1,12 +1,13 @@
 """Read standard input line by line, without keeping the program from ending."""
 
 import asyncio
-import json
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
+
+from wieldy.core.bounded_json import parse_json
 
 from .body_values import holds_more
 
@@ -95,8 +96,8 @@ class Lines:
 def _find_id(line: bytes) -> str | int | None:
     """The id of a request; None of anything else."""
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
+        message = parse_json(line)
+    except ValueError:
         return None
     found = message.get("id") if isinstance(message, dict) else None
     is_id = isinstance(found, str | int) and not isinstance(found, bool)
