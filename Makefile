@@ -15,6 +15,8 @@ BROWSER_TESTS := tests/server/console
 # The folders under tests/ to test. `make parts` has its own; `make oldest` and `make newest` test all.
 PARTS ?=
 parts: PARTS := $(or $(PARTS),store cli tools)
+# The event loops on which `make core` runs its tests.
+LOOPS ?= asyncio,uvloop
 # The share of lines that the tests must reach, in percent.
 COVERAGE := 88
 # What counts the lines; it makes the tests slower by a quarter.
@@ -66,9 +68,9 @@ coverage: test ## the same, and the share of lines that the tests reach
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x
 
-core: environment ## the tests of the engine, on both event loops
-	@echo "Running the engine's tests on asyncio and on uvloop"
-	@WIELDY_LOOPS=asyncio,uvloop $(BIN)/python -m pytest -n $(WORKERS) tests/core tests/execution tests/wire tests/test_toolbox.py
+core: environment ## the tests of the engine, on both event loops, or on LOOPS=asyncio
+	@echo "Running the engine's tests on $(LOOPS)"
+	@WIELDY_LOOPS=$(LOOPS) $(BIN)/python -m pytest -n $(WORKERS) tests/core tests/execution tests/wire tests/test_toolbox.py
 
 parts: environment programs ## the tests of some folders: PARTS="store cli tools"
 	@echo "Running the tests of $(PARTS)"

@@ -531,6 +531,7 @@ class Toolbox(CallControl):
         A toolbox that is dropped without being closed closes itself, with a `ResourceWarning` if it
         held a store, servers or connections. `async with Toolbox() as box:` closes it too.
         """
+        await self.desk.settle()
         await self._holdings.close()
 
     def _check_process(self, tool: Tool) -> None:

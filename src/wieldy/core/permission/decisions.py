@@ -45,6 +45,8 @@ awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
 # The call that whoever decides here lets go on, with a listener of its own.
 attended_call: ContextVar[str | None] = ContextVar("wieldy_attended_call", default=None)
 _ALL = ParkedFilter()
+# How many seconds a box that closes waits for calls that go on by themselves.
+_GRACE = 5.0
 TOOL_CHANGED = "the tool is not as it was when the call was parked"
 # Given the id of an agent's run: what its tools get as `Context.deps`.
 RunDeps = Callable[[str], Awaitable[Any]]
@@ -228,6 +230,19 @@ class Desk:
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def settle(self) -> None:
+        """Let what goes on by itself come to its end before the box closes; stop what takes long.
+
+        What is left would open the store again.
+        """
+        loop, here = asyncio.get_running_loop(), asyncio.current_task()
+        tasks = [each for each in self._tasks if each.get_loop() is loop and each is not here]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_GRACE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _find_parked(self, call_id: str) -> Parked:
         parked = await self._approvals.find(call_id)
