@@ -195,11 +195,11 @@ async def test_a_problem_of_an_outage_goes_with_it(fresh: Gateway, open_page: Op
     await page.route("**/approve", lambda route: route.abort())
     await page.reload()
     await expect(page.get_by_text("Too many connections are open")).to_be_visible()
-    await expect(approve_button(page)).to_be_visible()
+    await expect(approve_button(page)).to_be_enabled()
     await page.keyboard.press("a")
     await expect(detail(page).get_by_role("alert")).to_contain_text("can't be reached")
 
     await page.unroute("**/api/events")
     await expect(page.get_by_text("The server answers again")).to_be_visible()
     await expect(detail(page).get_by_role("alert")).to_have_count(0)
-    await expect(approve_button(page)).to_be_visible()
+    await expect(approve_button(page)).to_be_enabled()
