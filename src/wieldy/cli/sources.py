@@ -221,6 +221,9 @@ async def load_sources(
             found.note(source, before, source in agents)
     unread = {each.source for each in failed if each.server is None}
     if base is None and len(unread) == len(set(sources)):
+        if isinstance(found.box, Toolbox):
+            # It holds the servers that were tried.
+            await found.box.close()
         raise NothingLoaded(failed)
     for source in (source for source, view in views.items() if view is found.box):
         failed += _failed_servers(source, found.box, failed)
