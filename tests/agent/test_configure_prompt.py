@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agent.conftest import MakeAgent
+from tests.core.test_bounded_json import nested
 from wieldy.agent import Agent
 from wieldy.core.bounded_json import dump_json
 from wieldy.dialects.agently import Agently
@@ -247,3 +248,23 @@ def test_a_prompt_writes_itself(make_agent: MakeAgent) -> None:
 
     assert "$type: int" in agent.request_prompt.to_yaml_prompt()
     assert '"$desc": "a number"' in agent.request_prompt.to_json_prompt()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "input: ${n}",
+        "input: n is ${n}",
+        "${n}: a name",
+        ".request: {'${n}': a name}",
+        ".alias: {role: {value: '${n}'}}",
+        ".alias: {role: {value: 'n is ${n}'}}",
+    ],
+)
+def test_what_fills_a_document_has_the_bounds_of_a_prompt(
+    make_agent: MakeAgent, document: str
+) -> None:
+    agent, _ = make_agent()
+
+    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+        agent.load_yaml_prompt(document, {"n": nested(5000)})

@@ -2,12 +2,14 @@
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.agent.conftest import MakeAgent
+from tests.core.test_bounded_json import nested
 from wieldy.agent import Agent
 from wieldy.agent.nested_data import find_values, split_key_path
 from wieldy.agent.prompt import SLOTS, Prompt
@@ -119,6 +121,73 @@ def test_003_1_mappings_fill_keys_and_values_and_a_whole_match_keeps_its_type(
 
 def test_003_1_mappings_also_fill_the_name_of_a_slot() -> None:
     assert Prompt().set("${slot}", 1, {"slot": "input"}).get() == {"input": 1}
+
+
+def _list_in_itself() -> list[Any]:
+    value: list[Any] = []
+    value.append({"a": value})
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(5000), _list_in_itself()], ids=["deep", "in itself"])
+@pytest.mark.parametrize(
+    "fill",
+    [
+        *(lambda prompt, value, slot=slot: prompt.set(slot, value) for slot in SLOTS),
+        lambda prompt, value: prompt.set("system.rule", value),
+        lambda prompt, value: prompt.set("info", value, {"n": 1}),
+        lambda prompt, value: prompt.set("info", ["${n}"], {"n": value}),
+        lambda prompt, value: prompt.set("info", "n is ${n}", {"n": value}),
+        lambda prompt, value: prompt.set("${n}", 1, {"n": value}),
+        lambda prompt, value: prompt.set("n is ${n}", 1, {"n": value}),
+        lambda prompt, value: prompt.append("info", value),
+        lambda prompt, value: prompt.update({"info": value}),
+    ],
+)
+def test_a_value_that_is_too_deep_or_contains_itself_is_an_error(
+    fill: Callable[[Prompt, Any], Any], value: Any
+) -> None:
+    prompt = Prompt()
+
+    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+        fill(prompt, value)
+
+    assert prompt.get() == {}
+
+
+@pytest.mark.parametrize("slot", METHODS)
+def test_an_agent_refuses_a_value_that_contains_itself(make_agent: MakeAgent, slot: str) -> None:
+    agent, _ = make_agent()
+
+    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+        getattr(agent, slot)(_list_in_itself())
+
+
+def test_a_value_that_can_not_replace_another_leaves_it(make_agent: MakeAgent) -> None:
+    agent, _ = make_agent()
+    agent.set_chat_history("Hi.")
+
+    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+        agent.set_chat_history(_list_in_itself())
+
+    assert agent.agent_prompt.get("chat_history") == ["Hi."]
+
+
+def test_a_name_of_very_many_keys_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+        Prompt().set("system" + ".a" * 5000, 1)
+
+
+@pytest.mark.parametrize("slot", ["input", "info", "instruct", "examples"])
+def test_a_value_of_as_many_levels_as_there_may_be_is_sent(
+    make_agent: MakeAgent, slot: str
+) -> None:
+    agent, model = make_agent("ok")
+    mappings = {"n": nested(50, "the leaf")}
+
+    getattr(agent, slot)(nested(50, "${n}"), mappings).start()
+
+    assert "the leaf" in model.requests[0].text
 
 
 def test_role_rule_and_user_info_stand_together_in_the_system_message(

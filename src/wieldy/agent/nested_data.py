@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from wieldy.core.bounded_json import check_depth
 from wieldy.core.schema.references import read_step
 
 PathStyle = Literal["dot", "slash"]
@@ -39,18 +40,31 @@ def fill_placeholders(value: Any, mappings: Mapping[str, Any] | None) -> Any:
 
     A text that consists of one placeholder becomes the object itself. A placeholder whose name
     is not in the mappings is left as it is.
+
+    Raises:
+        ValueError: The value, or one that is put into a text, is nested too deep or contains
+            itself.
     """
-    if not mappings:
-        return value
+    check_depth(value)
+    return _fill_value(value, mappings) if mappings else value
+
+
+def fill_name(name: str, mappings: Mapping[str, Any] | None) -> str:
+    """A name as text, with its placeholders filled; `ValueError` as for `fill_placeholders`."""
+    filled = fill_placeholders(name, mappings)
+    check_depth(filled)
+    return str(filled)
+
+
+def _fill_value(value: Any, mappings: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _fill_text(value, mappings)
     if isinstance(value, Mapping):
         return {
-            fill_placeholders(key, mappings): fill_placeholders(each, mappings)
-            for key, each in value.items()
+            _fill_value(key, mappings): _fill_value(each, mappings) for key, each in value.items()
         }
     if type(value) in (list, tuple, set):
-        return type(value)(fill_placeholders(each, mappings) for each in value)
+        return type(value)(_fill_value(each, mappings) for each in value)
     return value
 
 
@@ -58,9 +72,14 @@ def _fill_text(text: str, mappings: Mapping[str, Any]) -> Any:
     whole = _PLACEHOLDER.fullmatch(text)
     if whole is not None and whole[1] in mappings:
         return mappings[whole[1]]
-    return _PLACEHOLDER.sub(
-        lambda found: str(mappings[found[1]]) if found[1] in mappings else found[0], text
-    )
+    return _PLACEHOLDER.sub(lambda found: _placeholder_text(found, mappings), text)
+
+
+def _placeholder_text(found: re.Match[str], mappings: Mapping[str, Any]) -> str:
+    if found[1] not in mappings:
+        return found[0]
+    check_depth(mappings[found[1]])
+    return str(mappings[found[1]])
 
 
 def split_key_path(path: str, style: PathStyle = "dot") -> list[str | int]:

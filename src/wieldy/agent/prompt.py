@@ -5,7 +5,16 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from .nested_data import copy_containers, fill_placeholders, get_dotted, merge_values, nest_dotted
+from wieldy.core.bounded_json import check_depth
+
+from .nested_data import (
+    copy_containers,
+    fill_name,
+    fill_placeholders,
+    get_dotted,
+    merge_values,
+    nest_dotted,
+)
 
 SLOTS = (
     "system",
@@ -48,9 +57,15 @@ class Prompt:
         return copy_containers(get_dotted(self._merged(inherit), key, default))
 
     def set(self, key: str, value: Any, mappings: Mapping[str, Any] | None = None) -> Self:
-        """Set a slot; `mappings` fill in each `${name}` of the key and of the value."""
-        name = str(fill_placeholders(key, mappings))
-        filled = copy_containers(fill_placeholders(value, mappings))
+        """Set a slot; `mappings` fill in each `${name}` of the key and of the value.
+
+        Raises:
+            ValueError: The value has more than 100 levels, or contains itself.
+        """
+        name, given = fill_name(key, mappings), fill_placeholders(value, mappings)
+        # What a placeholder stands for may be as deep as the value around it.
+        check_depth(given)
+        filled = copy_containers(given)
         if name.partition(".")[0] in SLOTS and "." in name:
             self._nest_value(name, filled)
         else:
@@ -73,6 +88,7 @@ class Prompt:
 
     def replace(self, key: str, value: Any) -> Self:
         """Set a slot to exactly this value, whatever was there."""
+        check_depth(value)
         self.remove(key)
         return self.set(key, value)
 
@@ -131,7 +147,9 @@ class Prompt:
         if slot in own and not isinstance(before, dict):
             # A plain text that was set before is kept beside the new keys.
             before = {"instruction": before}
-        own[slot] = merge_values(before or {}, nest_dotted(rest, value))
+        nested = nest_dotted(rest, value)
+        check_depth(nested)
+        own[slot] = merge_values(before or {}, nested)
 
     def _own(self) -> dict[str, Any]:
         """The slots to write to."""

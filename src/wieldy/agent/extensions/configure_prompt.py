@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wieldy.agent.agent import BaseAgent, Mappings
-from wieldy.agent.nested_data import fill_placeholders, find_values
+from wieldy.agent.nested_data import fill_name, fill_placeholders, find_values
 from wieldy.core.names import listed_names
 
 # What fills prompts and does nothing else; `.alias` calls more only where the program says so.
@@ -171,7 +171,7 @@ class ConfigurePromptExtension(BaseAgent):
 
         slots = value if isinstance(value, Mapping) else {} if value is None else {plain: value}
         for key, each in slots.items():
-            name = str(fill_placeholders(key, mappings))
+            name = fill_name(key, mappings)
             put(name, read_output(each) if name == "output" else each, mappings)
 
     def _has_method(self, name: str) -> bool:
