@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,6 +279,44 @@ def test_003_3_a_pydantic_model_validates(make_agent: MakeAgent) -> None:
     assert agent.input("q").output(Book).start() == {"title": "Emma", "year": 1815}
     with pytest.raises(StructuredError, match="year"):
         agent.input("q").output(Book).start()
+
+
+class Person(BaseModel):
+    name: str
+    children: "list[Person]" = []
+    partner: "Person | None" = None
+    known: "dict[str, Person]" = {}
+
+
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        (Person, []),
+        ({"person": (Person, "who it is")}, ["person"]),
+        ({"people": [Person]}, ["people", 0]),
+        ({"people": (list[Person], "all of them")}, ["people", 0]),
+        ({"person": (Person | None, "who it is")}, ["person"]),
+    ],
+)
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "store"])
+async def test_a_model_may_have_fields_of_its_own_type(
+    make_agent: MakeAgent, tmp_path: Path, output: Any, path: list[Any], kept: bool
+) -> None:
+    ann = {"name": "Ann", "children": [{"name": "Bob"}]}
+    answer: Any = ann
+    for step in reversed(path):
+        answer = {step: answer} if isinstance(step, str) else [answer]
+    store = f"sqlite:///{tmp_path}/store.db" if kept else None
+    agent, model = make_agent(answer, name="teller", store=store)
+
+    async with agent:
+        found: Any = await agent.input("q").output(output).async_start()
+        assert "Person" in model.requests[0].last
+        assert "Person" in agent.output(output).info(Person).request_prompt.to_yaml_prompt()
+
+    for step in path:
+        found = found[step]
+    assert (found["name"], found["children"][0]["name"]) == ("Ann", "Bob")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,15 @@ class Author(BaseModel):
     name: str
 
 
+class Chapter(BaseModel):
+    """A part of a book, which has parts itself."""
+
+    title: str
+    parts: "list[Chapter]" = []
+    appendix: "Chapter | None" = None
+    notes: "dict[str, Chapter]" = {}
+
+
 class Genre(Enum):
     """What kind of book it is."""
 

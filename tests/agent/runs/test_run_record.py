@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.agent.runs.conftest import Execute, MakeShop
-from tests.agent.runs.shapes import Author, Genre
+from tests.agent.runs.shapes import Author, Chapter, Genre
 from tests.agent.runs.test_resuming import NOTE, REFUND, interrupted, yes
 from wieldy import Call, Secret
 from wieldy.agent import Agent, ChatSessionExtension, StateRefused
@@ -37,6 +37,9 @@ from wieldy.testing import ScriptedModel
         {"a": (Author, "who")},
         Author,
         list[Author],
+        Chapter,
+        {"first": (Chapter, "of the book"), "others": [Chapter]},
+        list[Chapter],
         dict[str, int],
         int | None,
         Optional[Author],  # noqa: UP045 - as older programs write it
@@ -64,6 +67,14 @@ def test_a_model_that_is_not_found_again_is_asked_for_by_its_schema() -> None:
     assert OutputForm(again).read_data('{"name": "Emma"}') == {"name": "Emma"}
     nested = read_recorded_output(json.loads(json.dumps(write_output({"who": (Local, "who")}))))
     assert OutputForm(nested).describe() == OutputForm({"who": (Local, "who")}).describe()
+
+
+def test_a_model_with_fields_of_its_own_type_is_asked_for_where_it_is_not_found_again() -> None:
+    written = json.dumps(write_output({"first": (Chapter, "of the book")}))
+    again = read_recorded_output(json.loads(written.replace("Chapter", "Gone")))
+
+    for name in Chapter.model_fields:
+        assert f'"{name}"' in OutputForm(again).describe()
 
 
 def test_turns_are_told_to_the_model_in_the_same_words() -> None:

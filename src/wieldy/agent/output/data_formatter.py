@@ -49,10 +49,11 @@ def _rebuild_container(value: Any, items: list[Any]) -> Any:
         return items
 
 
-def _class_form(value: type, remain_type: bool) -> Any:
-    if issubclass(value, BaseModel):
+def _class_form(value: type, remain_type: bool, seen: tuple[type, ...] = ()) -> Any:
+    # A model may have fields of its own type; those are shown by its name.
+    if issubclass(value, BaseModel) and value not in seen:
         return {
-            name: _field_form(field.annotation, field.description, remain_type)
+            name: _field_form(field.annotation, field.description, remain_type, (*seen, value))
             for name, field in value.model_fields.items()
         }
     if remain_type:
@@ -62,8 +63,14 @@ def _class_form(value: type, remain_type: bool) -> Any:
     return "None" if value is type(None) else value.__name__
 
 
-def _field_form(annotation: Any, description: str | None, remain_type: bool) -> tuple[Any, ...]:
-    form = DataFormatter.sanitize(annotation, remain_type)
+def _field_form(
+    annotation: Any, description: str | None, remain_type: bool, seen: tuple[type, ...]
+) -> tuple[Any, ...]:
+    is_class = isinstance(annotation, type) and get_origin(annotation) is None
+    if is_class:
+        form = _class_form(annotation, remain_type, seen)
+    else:
+        form = DataFormatter.sanitize(annotation, remain_type)
     return (form, description) if description else (form,)
 
 
@@ -82,6 +89,7 @@ def _generic_name(value: Any) -> str:
 def _type_label(value: Any) -> str:
     if value is Ellipsis:
         return "..."
-    form = DataFormatter.sanitize(value)
-    # The fields of a model inside another type would not fit on a line, so its name is used.
-    return value.__name__ if isinstance(form, dict) else str(form)
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        # Its fields would not fit on a line, and may be of this type again.
+        return value.__name__
+    return str(DataFormatter.sanitize(value))

@@ -21,19 +21,22 @@ class LostType(Exception):
     """The type of an answer can't be found in this process."""
 
 
-def write_output(output: Any) -> Any:
-    """The slot as JSON. Types become names, and classes the place where they are defined."""
+def write_output(output: Any, seen: tuple[Any, ...] = ()) -> Any:
+    """The slot as JSON. Types become names, and classes the place where they are defined.
+
+    `seen` are the models that this is a part of.
+    """
     if output is None or output is NoneType or isinstance(output, bool | int | float):
         return {"value": None if output is NoneType else output}
     if isinstance(output, str):
         return {"text": output}
     if isinstance(output, tuple):
-        return {"pair": [write_output(each) for each in output]}
+        return {"pair": [write_output(each, seen) for each in output]}
     if isinstance(output, Mapping):
-        return {"object": [[str(key), write_output(each)] for key, each in output.items()]}
+        return {"object": [[str(key), write_output(each, seen)] for key, each in output.items()]}
     if isinstance(output, list | set):
-        return {"list": [write_output(each) for each in output]}
-    return _write_type(output)
+        return {"list": [write_output(each, seen) for each in output]}
+    return _write_type(output, seen)
 
 
 def read_recorded_output(data: Any, nested: bool = False) -> Any:
@@ -55,19 +58,22 @@ def read_recorded_output(data: Any, nested: bool = False) -> Any:
     return held
 
 
-def _write_type(kind: Any) -> dict[str, Any]:
+def _write_type(kind: Any, seen: tuple[Any, ...]) -> dict[str, Any]:
     if kind is Any:
         return {"words": "any"}
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     name = _GENERICS.get(get_origin(kind))
     if name is not None:
-        return {"generic": [name, [write_output(each) for each in get_args(kind)]]}
+        return {"generic": [name, [write_output(each, seen) for each in get_args(kind)]]}
     words = type_name(kind)
     read = read_type(words)
     if not isinstance(read, str) and (read is kind or read == kind):
         return {"words": words}
-    return {"class": _write_class(kind)}
+    if kind in seen:
+        # The form of a model that has fields of its own type would have no end.
+        return {"words": "any"}
+    return {"class": _write_class(kind, seen)}
 
 
 def _join_types(name: str, inner: tuple[Any, ...]) -> Any:
@@ -76,14 +82,15 @@ def _join_types(name: str, inner: tuple[Any, ...]) -> Any:
     return {"list": list, "dict": dict}[name][inner]  # type: ignore[index]
 
 
-def _write_class(kind: Any) -> dict[str, Any]:
+def _write_class(kind: Any, seen: tuple[Any, ...]) -> dict[str, Any]:
     """The place where a class is defined, and the form to use if it is not found there."""
     place = {
         "module": getattr(kind, "__module__", ""),
         "name": getattr(kind, "__qualname__", repr(kind)),
     }
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {**place, "schema": model_schema(kind), "shape": write_output(expand_type(kind))}
+        shape = write_output(expand_type(kind), (*seen, kind))
+        return {**place, "schema": model_schema(kind), "shape": shape}
     return place
 
 

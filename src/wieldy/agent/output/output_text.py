@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
+from typing_extensions import TypeIs
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 
@@ -61,7 +62,7 @@ def type_name(kind: Any) -> str:
 
 def expand_type(kind: Any, seen: tuple[Any, ...] = ()) -> Any:
     """The structure of a type that has one: a model's fields, or the items of a list of models."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    if _is_model(kind):
         if kind in seen or len(seen) >= _MAX_DEPTH:
             return kind.__name__
         return {
@@ -69,9 +70,15 @@ def expand_type(kind: Any, seen: tuple[Any, ...] = ()) -> Any:
             for name, field in kind.model_fields.items()
         }
     if get_origin(kind) is list and get_args(kind):
-        item = expand_type(get_args(kind)[0], seen)
-        return [item] if isinstance(item, Mapping | list) else kind
+        of = get_args(kind)[0]
+        item = expand_type(of, seen)
+        # What is no longer expanded must not be expanded again where the structure is shown.
+        return [item] if isinstance(item, Mapping | list) or _is_model(of) else kind
     return kind
+
+
+def _is_model(kind: Any) -> TypeIs[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _field_pair(field: Any, seen: tuple[Any, ...]) -> tuple[Any, ...]:
