@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Pool, event
 
 import wieldy
 from tests.store.child import eventually
@@ -47,6 +48,26 @@ async def eventually_kept(box: Toolbox, outcome: Outcome) -> None:
         return entry is not None and (entry.state, entry.value) == ("ok", outcome.value)
 
     await eventually(kept)
+
+
+async def eventually_left_out(box: Toolbox, outcome: Outcome) -> None:
+    """Wait until the row of a call has ended without its value."""
+
+    async def ended() -> bool:
+        entry = await box.ledger.get(outcome.call.id)
+        return entry is not None and entry.state == "unknown" and entry.value is None
+
+    await eventually(ended)
+
+
+async def eventually_waits(server: Server) -> None:
+    """Wait until a connection of the tests waits for a lock."""
+    asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = 'test';"
+
+    async def waits() -> bool:
+        return bool((await asyncio.to_thread(server.execute, asked, "postgres")).strip())
+
+    await eventually(waits)
 
 
 def answer_with(server: Server, state: str, times: int) -> Callable[[], None]:
@@ -97,11 +118,7 @@ async def test_only_a_refused_value_is_left_out(answering: Server, state: str) -
 
         assert (outcome.status, outcome.value) == (Status.UNKNOWN, "1" * 60)
 
-        async def ended() -> bool:
-            entry = await box.ledger.get(outcome.call.id)
-            return entry is not None and entry.state == "unknown" and entry.value is None
-
-        await eventually(ended)
+        await eventually_left_out(box, outcome)
 
 
 @pytest.mark.parametrize("state", ["23514", "42P01"])
@@ -195,6 +212,40 @@ async def test_a_file_keeps_a_value_that_a_constraint_refuses_for_now(tmp_path: 
             assert (outcome.status, outcome.value) == (Status.UNKNOWN, "1" * 60)
             other.execute("DROP TRIGGER forbidden")
             await eventually_kept(box, outcome)
+
+
+async def test_a_value_too_large_for_a_file_is_left_out_of_its_row(tmp_path: Path) -> None:
+    def limit(connection: sqlite3.Connection, _: object) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
+
+    event.listen(Pool, "connect", limit)
+    try:
+        async with working(f"sqlite:///{tmp_path}/store.db") as box:
+            box.add(lambda: "x" * 80_000, name="large")
+            outcome = await box.call("large")
+            assert (outcome.status, outcome.value) == (Status.UNKNOWN, "x" * 80_000)
+            assert "too big" in str(outcome.error)
+            await eventually_left_out(box, outcome)
+            assert (await box.call("work", {"n": 1})).ok
+    finally:
+        event.remove(Pool, "connect", limit)
+
+
+async def test_a_value_of_a_type_that_a_file_refuses_is_left_out_of_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with working(f"sqlite:///{path}") as box:
+        await box.call("work", {"n": 0})
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
+            other.execute(
+                "CREATE TRIGGER noted BEFORE UPDATE ON wieldy_calls WHEN new.value LIKE '%1%' "
+                "BEGIN INSERT INTO numbers VALUES (new.value); END"
+            )
+        outcome = await box.call("work", {"n": 1})
+        assert (outcome.status, outcome.value) == (Status.UNKNOWN, "1" * 60)
+        assert "datatype mismatch" in str(outcome.error)
+        await eventually_left_out(box, outcome)
+        assert (await box.call("work", {"n": 2})).ok
 
 
 @pytest.mark.parametrize("room", [1, 30, 45, 60, 75, 90])
@@ -321,6 +372,67 @@ async def test_a_canceled_statement_is_made_again_on_another_connection(server: 
 
         outcome = await calling
         assert (outcome.status, outcome.value) == (Status.OK, "1" * 60)
+
+
+async def test_a_deadlock_loses_no_result(answering: Server) -> None:
+    # The call is the one that finds the deadlock, because only it looks for one in time.
+    answering.execute(
+        """
+        CREATE TABLE busy (number int);
+        CREATE FUNCTION answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM set_config('deadlock_timeout', '2s', true);
+            LOCK TABLE busy;
+            RETURN new;
+        END $$;
+        CREATE TRIGGER answer AFTER UPDATE ON wieldy_calls
+            FOR EACH ROW WHEN (new.value IS NOT NULL) EXECUTE FUNCTION answer();
+        """,
+        "test",
+    )
+    before = answering.log.count("deadlock detected")
+    with closing(answering.connect("test")) as other:
+        hold = "SET deadlock_timeout = '1h'; BEGIN; LOCK TABLE busy;"
+        async with working(answering.url, lambda: other.execute(hold)) as box:
+            calling = asyncio.create_task(box.call("work", {"n": 1}))
+            await eventually_waits(answering)
+            await asyncio.to_thread(other.execute, "UPDATE wieldy_calls SET tool = tool; COMMIT;")
+
+            outcome = await calling
+            assert (outcome.status, outcome.value) == (Status.OK, "1" * 60)
+            await eventually_kept(box, outcome)
+    assert answering.log.count("deadlock detected") == before + 1
+
+
+async def test_a_serialization_failure_loses_no_result(answering: Server) -> None:
+    # Also at the isolation of a store a row must not move away from who waits for it.
+    answering.execute(
+        """
+        CREATE TABLE moving (number int) PARTITION BY LIST (number);
+        CREATE TABLE moving_from PARTITION OF moving FOR VALUES IN (1);
+        CREATE TABLE moving_to PARTITION OF moving FOR VALUES IN (2);
+        INSERT INTO moving VALUES (1);
+        CREATE FUNCTION answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            UPDATE moving SET number = number;
+            RETURN new;
+        END $$;
+        CREATE TRIGGER answer AFTER UPDATE ON wieldy_calls
+            FOR EACH ROW WHEN (new.value IS NOT NULL) EXECUTE FUNCTION answer();
+        """,
+        "test",
+    )
+    said = "due to concurrent update"
+    before = answering.log.count(said)
+    with closing(answering.connect("test")) as other:
+        hold = "BEGIN; UPDATE moving SET number = 2;"
+        async with working(answering.url, lambda: other.execute(hold)) as box:
+            calling = asyncio.create_task(box.call("work", {"n": 1}))
+            await eventually_waits(answering)
+            await asyncio.to_thread(other.execute, "COMMIT;")
+
+            outcome = await calling
+            assert (outcome.status, outcome.value) == (Status.OK, "1" * 60)
+            await eventually_kept(box, outcome)
+    assert answering.log.count(said) == before + 1
 
 
 @pytest.mark.parametrize("readable", ["on", "off"])

@@ -104,6 +104,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             await box.call("wipe", {"path": "/a"})
             expired = await box.call("wipe", {"path": "/b"})
             await box.artifacts.create("plan", "Rest.\n")
+            await box.store.runs.begin("one", "planner", '{"prompt": {"input": "Hi."}}', "{}")
         with closing(sqlite3.connect(tmp_path / "wieldy.db")) as file, file:
             file.execute("UPDATE wieldy_calls SET expires_at = 1 WHERE id = ?", (expired.call.id,))
 
@@ -127,6 +128,8 @@ def test_what_can_only_be_read_is_read_and_left_as_it_is(
     assert [entry["tool"] for entry in ask(folder, "log")] == ["wipe", "wipe", "work"]
     assert [entry["tool"] for entry in ask(folder, "log", "--session", "ann")] == ["work"]
     assert [parked["arguments"] for parked in ask(folder, "pending")] == [{"path": "/a"}]
+    assert [each["run_id"] for each in ask(folder, "runs")] == ["one"]
+    assert ask(folder, "runs", "one")["agent"] == "planner"
     assert [artifact["id"] for artifact in ask(folder, "artifacts")] == ["plan"]
     assert ask(folder, "artifacts", "plan")["content"] == "Rest.\n"
     assert sorted(folder.iterdir()) == there
