@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 import typer
@@ -20,6 +19,7 @@ from rich.text import Text
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json_with
 from wieldy.core.short_text import cut_text
+from wieldy.core.timestamps import utc_moment
 from wieldy.core.visible_text import visible_line, visible_value
 
 from . import environment
@@ -217,7 +217,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
 
 def local(seconds: float | None) -> str | None:
     """A time for a person: by the clock on the wall, to the second."""
-    return None if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
+    return None if seconds is None else f"{utc_moment(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def age(seconds: float) -> str:

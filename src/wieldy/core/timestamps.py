@@ -13,7 +13,15 @@ def iso_time(seconds: None) -> None: ...
 def iso_time(seconds: float | None) -> str | None: ...
 def iso_time(seconds: float | None) -> str | None:
     """Seconds since the epoch as ISO 8601 in UTC: `2026-11-19T03:42:58.125000Z`."""
-    return None if seconds is None else write_moment(datetime.fromtimestamp(seconds, UTC))
+    return None if seconds is None else write_moment(utc_moment(seconds))
+
+
+def utc_moment(seconds: float) -> datetime:
+    """Seconds since the epoch as a moment in UTC; the epoch itself if no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def write_moment(moment: datetime) -> str:

@@ -14,7 +14,9 @@ from wieldy.core.choices import Role
 from wieldy.core.errors import NotKept, WieldyError
 from wieldy.core.names import shorten_name
 
+from .databases.damaged_values import show_value
 from .databases.tables import access_tokens
+from .row_values import refuse_damaged
 from .store_access import StoreAccess
 
 # Scanners of code and logs recognise a leaked token by its beginning.
@@ -51,11 +53,13 @@ class StoredToken:
         created_by: Who made it.
         expires_at: When it stops working, or None.
         revoked_at: When it was revoked, or None.
+        error: Why its row can't be read, so that it lets nobody in, or None.
     """
 
     __slots__ = (
         "created_at",
         "created_by",
+        "error",
         "expires_at",
         "name",
         "revoked_at",
@@ -64,17 +68,24 @@ class StoredToken:
     )
 
     def __init__(self, row: Any) -> None:
-        self.name: str = row.name
+        self.name: str = show_value(row.name)
         self.roles = _read_roles(row.roles)
-        self.view: str | None = row.view
+        self.view: str | None = show_value(row.view)
         self.created_at: float = row.created_at
-        self.created_by: str | None = row.created_by
+        self.created_by: str | None = show_value(row.created_by)
         self.expires_at: float | None = row.expires_at
         self.revoked_at: float | None = row.revoked_at
+        self.error: str | None = None
+        try:
+            refuse_damaged(row._mapping)
+        except ValueError as error:
+            self.error = str(error)
 
     @property
     def state(self) -> str:
-        """Whether it is `valid`, `expired` or `revoked`."""
+        """Whether it is `valid`, `expired`, `revoked`, or `unreadable` in a damaged store."""
+        if self.error is not None:
+            return "unreadable"
         if self.revoked_at is not None:
             return "revoked"
         expired = self.expires_at is not None and time.time() >= self.expires_at

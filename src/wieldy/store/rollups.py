@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, cast, delete, func, insert, select, update
 
 from wieldy.core.bounded_json import dump_json
 
+from .databases.damaged_values import show_value
 from .databases.prepared_statements import start_insert
-from .databases.tables import LATENCY_BOUNDS, chores, rollups
+from .databases.tables import LATENCY_BOUNDS, Number, chores, rollups
 from .process_owner import shared_clock
 from .store_access import StoreAccess
 
@@ -169,7 +170,7 @@ class Rollups:
         _check_span(since, until, step, [*by, *only] if not isinstance(by, str) else by)
         at = (rollups.c.minute - rollups.c.minute % step).label("at")
         labels = [rollups.c[name] for name in _LABELS if name in by]
-        sums = [func.sum(rollups.c[name]).label(name) for name in _SUMS]
+        sums = [func.sum(_number(name)).label(name) for name in _SUMS]
         within = (rollups.c.minute >= since - since % step, rollups.c.minute < until)
         named = (rollups.c[name] == label for name, label in only.items())
         query = (
@@ -184,16 +185,22 @@ class Rollups:
 
 def _span_columns() -> list[ColumnElement[Any]]:
     """What tells the lengths of calls more exactly than the ranges in which they are counted."""
-    found: list[ColumnElement[Any]] = [func.max(rollups.c.seconds).label("longest")]
+    seconds, count = _number("seconds"), _number("count")
+    found: list[ColumnElement[Any]] = [func.max(seconds).label("longest")]
     for column in _TOOK:
         alone = (column > 0) & (column == rollups.c.count)
-        mean = case((alone, rollups.c.seconds / rollups.c.count))
+        mean = case((alone, seconds / count))
         found += [
             func.min(mean).label(f"shortest_{column.name}"),
             func.max(mean).label(f"longest_{column.name}"),
-            func.sum(case((alone, column), else_=0)).label(f"alone_{column.name}"),
+            func.sum(case((alone, _number(column.name)), else_=0.0)).label(f"alone_{column.name}"),
         ]
     return found
+
+
+def _number(name: str) -> ColumnElement[float]:
+    """A column to add up: what is no number adds nothing, and no sum is too large."""
+    return cast(rollups.c[name], Number)
 
 
 def _check_span(since: float, until: float, step: int, by: Sequence[str]) -> None:
@@ -223,16 +230,20 @@ def _make_row(key: RollupKey, each: RollupSum) -> dict[str, Any]:
 def _read_row(row: Mapping[str, Any]) -> Rollup:
     return Rollup(
         int(row["at"]),
-        row.get("tool"),
-        row.get("caller"),
-        row.get("status"),
-        int(row["count"]),
+        show_value(row.get("tool")),
+        show_value(row.get("caller")),
+        show_value(row.get("status")),
+        _read_count(row["count"]),
         float(row["seconds"]),
         float(row["cost"]),
-        tuple(int(row[column.name]) for column in _TOOK),
+        tuple(_read_count(row[column.name]) for column in _TOOK),
         tuple(_read_time_span(row, column.name) for column in _TOOK),
         float(row["longest"]),
     )
+
+
+def _read_count(value: float) -> int:
+    return int(value) if math.isfinite(value) else 0
 
 
 def _read_time_span(row: Mapping[str, Any], name: str) -> tuple[float, float] | None:

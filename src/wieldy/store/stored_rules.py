@@ -25,10 +25,12 @@ from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.permission.toolbox_state import export_where, import_where
 from wieldy.core.registry import Registry
 
+from .databases.damaged_values import show_value
 from .databases.database import Database
 from .databases.prepared_statements import insert_new
 from .databases.tables import rules
 from .process_owner import shared_clock
+from .row_values import refuse_damaged
 from .store_access import StoreAccess
 from .wakeups import shared_future
 
@@ -37,6 +39,7 @@ _Found = tuple[float, Sequence[Row[Any]]]
 # The longest time for which a process uses the rules that it has read without reading them again.
 _SECONDS = 1.0
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+_VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _log = logging.getLogger("wieldy")
 
 
@@ -81,6 +84,12 @@ class StandingRule:
         self.made_at: float = row.made_at
         self.expires_at: float | None = row.expires_at
         self.dead = dead
+
+    @classmethod
+    def read(cls, row: Any) -> "StandingRule":
+        """The rule of a row; `ValueError` if a column has another kind of value than it should."""
+        refuse_damaged(row._mapping)
+        return cls(row)
 
     def __repr__(self) -> str:
         dead = "" if self.dead is None else f", dead: {self.dead}"
@@ -269,7 +278,7 @@ class Standing:
             return connection.execute(select(rules).where(rules.c.id == row["id"])).one()
 
         try:
-            return StandingRule(await self._store.write(put))
+            return StandingRule.read(await self._store.write(put))
         finally:
             self.forget()
 
@@ -348,7 +357,7 @@ def over_check(registry: Registry) -> Callable[[Row[Any], float], bool]:
 
 def _is_over(row: Row[Any], now: float, registry: Registry) -> bool:
     try:
-        rule = StandingRule(row)
+        rule = StandingRule.read(row)
         return _is_expired(rule, now) or _has_changed(rule, registry)
     except _UNREADABLE:
         # The rule can't be read, or a tool can't be described. A person has to look at such a
@@ -380,7 +389,7 @@ def _rule_columns(rule: Rule, by: str | None) -> dict[str, Any]:
 def _make_stored_rule(row: Any, ahead: float) -> Rule | None:
     """The rule of a row, by this process's clock; None for an allow rule that can't be read."""
     try:
-        stored = StandingRule(row)
+        stored = StandingRule.read(row)
         ends = None if stored.expires_at is None else stored.expires_at - ahead
         tools = None if stored.tools is None else frozenset(stored.tools.values())
         return Rule(
@@ -408,10 +417,16 @@ def _make_stored_rule(row: Any, ahead: float) -> Rule | None:
 
 def _list_rule(row: Any, now: float, registry: Registry) -> StandingRule:
     try:
-        rule = StandingRule(row)
+        rule = StandingRule.read(row)
+        if rule.verdict not in _VERDICTS:
+            raise ValueError(f"{rule.verdict!r} is not a verdict")
         rule.dead = _why_dead(rule, now, registry)
     except _UNREADABLE as error:
-        blank = {**row._mapping, "conditions": "{}", "criteria": None, "tools": None}
+        known = {name: show_value(value) for name, value in row._mapping.items()}
+        if known["verdict"] not in _VERDICTS:
+            # Nothing runs until somebody has removed it.
+            known["verdict"] = Verdict.DENY.value
+        blank = {**known, "conditions": "{}", "criteria": None, "tools": None}
         rule = StandingRule(SimpleNamespace(**blank), f"it can't be read ({error})")
     return rule
 

@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> str:
 def test_webhooks_and_messages_are_listed_and_sent_again(command: Command, store: str) -> None:
     at = ("--store", store)
     listed = json.loads(command("webhooks", "list", "--json", *at).stdout)
-    facts = {"events": ["call.failed"], "tools": "n*", "stopped_at": None}
+    facts = {"events": ["call.failed"], "tools": "n*", "stopped_at": None, "error": None}
     assert listed == [{"name": "chat", **facts, "waiting": 0, "failed": 1}]
     assert "chat" in command("webhooks", "list", *at).stdout
     failed = ("webhooks", "deliveries", "--state", "failed", *at)

@@ -51,6 +51,7 @@ async def test_webhooks_are_listed_tried_and_retried(tmp_path: Path) -> None:
                 "events": ["call.decided", "call.pending"],
                 "tools": "w*",
                 "stopped_at": None,
+                "error": None,
                 "waiting": 0,
                 "failed": 1,
             }

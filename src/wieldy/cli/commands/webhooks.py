@@ -28,6 +28,7 @@ def run_list_webhooks(choice: StoreChoice, as_json: bool) -> int:
                 "events": sorted(each.events),
                 "tools": each.tools,
                 "stopped_at": each.stopped_at,
+                "error": each.error,
                 "waiting": counts.get((each.name, "waiting"), 0),
                 "failed": counts.get((each.name, "failed"), 0),
             }
@@ -82,7 +83,7 @@ def run_retry_delivery(choice: StoreChoice, delivery_id: str, as_json: bool) -> 
 def _webhook_row(facts: Mapping[str, object]) -> tuple[object, ...]:
     events = facts["events"]
     named = ", ".join(events) if isinstance(events, list) else ""
-    state = "off" if facts["stopped_at"] else "on"
+    state = facts["error"] or ("off" if facts["stopped_at"] else "on")
     return (
         facts["name"],
         named,

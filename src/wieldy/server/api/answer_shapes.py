@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import math
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -18,7 +18,7 @@ from pydantic import (
 
 from wieldy.core.bounded_json import MAX_DEPTH, MAX_WRAPPED, dump_json, parse_json
 from wieldy.core.limits.off_loop import is_large
-from wieldy.core.timestamps import write_moment
+from wieldy.core.timestamps import utc_moment, write_moment
 
 _SHOWN = 20_000
 
@@ -50,12 +50,7 @@ def _clean(value: Any, depth: int) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    if isinstance(value, int | float):
-        try:
-            return datetime.fromtimestamp(value, UTC)
-        except (OverflowError, OSError, ValueError):
-            return datetime.fromtimestamp(0, UTC)
-    return value
+    return utc_moment(value) if isinstance(value, int | float) else value
 
 
 class _Whole:

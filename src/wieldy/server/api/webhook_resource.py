@@ -1,6 +1,7 @@
 """Webhooks and the messages to them: which there are, what became of each, try and retry."""
 
 import re
+from typing import get_args
 
 from pydantic import Field
 
@@ -37,6 +38,7 @@ class WebhookFacts(AnswerShape):
     events: list[EventKind]
     tools: PlainText | None = Field(description="The pattern that a tool's name has to fit.")
     stopped_at: Moment | None = Field(description="When its receiver said that it wants no more.")
+    error: PlainText | None = Field(description="Why it can't be read and hears of nothing.")
     waiting: int = Field(description="How many messages are still to be sent.")
     failed: int = Field(description="How many messages were given up.")
 
@@ -97,9 +99,10 @@ async def list_webhooks(asked: Asked) -> WebhookList:
                 {
                     "name": each.name,
                     "url": here.get(each.name),
-                    "events": sorted(each.events),
+                    "events": sorted(each.events.intersection(get_args(EventKind))),
                     "tools": each.tools,
                     "stopped_at": each.stopped_at,
+                    "error": each.error,
                     "waiting": counts.get((each.name, "waiting"), 0),
                     "failed": counts.get((each.name, "failed"), 0),
                 }

@@ -155,6 +155,7 @@ def _find_row(connection: Connection, key: str, kind: str) -> Any:
         )
     )
     row = connection.execute(query).first()
+    # To a file a damaged time is later than any other, but such a row lets nobody in.
     return row if row is not None and StoredToken(row).state == "valid" else None
 
 

@@ -166,7 +166,12 @@ class Sqlite:
                 with self._entrance.passed():
                     self._check_file()
                     with self._engine.connect() as connection:
-                        return run_on_damage(connection, operation)
+                        try:
+                            return run_on_damage(connection, operation)
+                        except Exception:
+                            # Rows that were not fetched would hold it to what the file was.
+                            connection.invalidate()
+                            raise
             except Exception as error:
                 raise translate_error(error) from error
 

@@ -1,15 +1,18 @@
 """Messages to webhooks: made of events, claimed by one process, sent until they arrive."""
 
 import hashlib
+import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from sqlalchemy import Connection, Row, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, update
 
+from wieldy.core.bounded_json import MAX_WRAPPED, parse_json
 from wieldy.core.choices import DeliveryState
 from wieldy.core.errors import NotKept
+from wieldy.store.databases.damaged_values import DAMAGED, show_value
 from wieldy.store.databases.prepared_statements import insert_new
 from wieldy.store.databases.tables import (
     IS_UNDELIVERED,
@@ -19,6 +22,7 @@ from wieldy.store.databases.tables import (
     webhook_deliveries,
 )
 from wieldy.store.process_owner import shared_clock
+from wieldy.store.row_values import refuse_damaged
 from wieldy.store.store_access import StoreAccess
 
 from . import subscriptions
@@ -29,8 +33,10 @@ DELIVERY_STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 LEASE_SECONDS = 60.0
 _EVENTS_AT_ONCE = 100
 _OF = webhook_deliveries.c
+_UNREADABLE = "its row can't be read"
 _NEWEST_FIRST = (_OF.created_at.desc(), _OF.id.desc())
 Place = tuple[float, str]
+_log = logging.getLogger("wieldy")
 
 
 class OutboxEvent:
@@ -162,15 +168,20 @@ class Outbox:
         """Take messages that are due; for a while no other process takes them."""
         mark = uuid.uuid4().hex
 
-        def take(connection: Connection) -> list[Row[Any]]:
+        def take(connection: Connection) -> list[Delivery]:
             now = shared_clock(connection)
             due = select(_OF.id).where(IS_UNSENT, _OF.webhook == webhook, _OF.due_at <= now)
             some = due.order_by(_OF.due_at).limit(most).with_for_update(skip_locked=True)
             taken = {"claim": mark, "due_at": now + LEASE_SECONDS, "attempts": _OF.attempts + 1}
             claimed = update(webhook_deliveries).where(_OF.id.in_(some)).values(taken)
-            return [*connection.execute(claimed.returning(*_OF))]
+            rows = connection.execute(claimed.returning(*_OF)).all()
+            found = [_read_delivery(row) for row in rows]
+            good = [each for each in found if each.state == "waiting"]
+            if len(good) < len(found):
+                _give_up_damaged(connection, mark, [each.id for each in good])
+            return good
 
-        return [_read_delivery(row) for row in await self._store.write(take)]
+        return await self._store.write(take)
 
     async def settle(self, delivery: Delivery, result: SendResult) -> None:
         """Record how an attempt ended, unless another process has taken the message since."""
@@ -295,22 +306,42 @@ def _make_deliveries(connection: Connection, make_body: MakeBody) -> int:
     known = subscriptions.read_subscriptions(connection)
     now = shared_clock(connection)
     for row in found:
-        wanted = [each.name for each in known if each.wants(row.kind, row.tool)]
-        if not wanted:
+        try:
+            refuse_damaged(row._asdict())
+            wanted = [each.name for each in known if each.wants(row.kind, row.tool)]
+            body = _make_body(connection, row, make_body) if wanted else ""
+        except (ValueError, TypeError) as error:
+            shown = show_value(row.id)
+            _log.warning("The event %s can't be read, and no webhook hears it: %s", shown, error)
             continue
-        call = None
-        if row.call is not None:
-            call = connection.execute(select(calls).where(calls.c.id == row.call)).first()
-        body = make_body(OutboxEvent(row, call))
         for name in wanted:
             made = _new_row(
                 _message_id(row.id, name), name, row.kind, row.call, row.tool, body, now
             )
             connection.execute(insert_new(connection.dialect, webhook_deliveries, made))
     if found:
-        gone = outbox_events.c.id.in_([row.id for row in found])
-        connection.execute(delete(outbox_events).where(gone))
+        connection.execute(delete(outbox_events).where(_is_one_of(found)))
     return len(found)
+
+
+def _make_body(connection: Connection, row: Any, make_body: MakeBody) -> str:
+    call = None
+    if row.call is not None:
+        call = connection.execute(select(calls).where(calls.c.id == row.call)).first()
+    return make_body(OutboxEvent(row, call))
+
+
+def _is_one_of(rows: Sequence[Any]) -> ColumnElement[bool]:
+    """The rows of events; a damaged id can't be bound as it is."""
+    stored = outbox_events.c.id
+    plain = [row.id for row in rows if not isinstance(row.id, DAMAGED)]
+    damaged = [row.id for row in rows if isinstance(row.id, DAMAGED)]
+    odd = [_bytes_of(each).hex().upper() for each in damaged]
+    return or_(stored.in_(plain), func.hex(stored).in_(odd)) if odd else stored.in_(plain)
+
+
+def _bytes_of(stored: Any) -> bytes:
+    return stored if isinstance(stored, bytes) else str(stored).encode(errors="surrogateescape")
 
 
 def _message_id(event_id: str, webhook: str) -> str:
@@ -341,4 +372,26 @@ def _select_one(delivery_id: str) -> Any:
 
 
 def _read_delivery(row: Any) -> Delivery:
-    return Delivery(**{name: getattr(row, name) for name in Delivery.__slots__})
+    """The message of a row; one that can't be read has failed, and `error` says why."""
+    facts = {name: getattr(row, name) for name in Delivery.__slots__}
+    try:
+        refuse_damaged(facts)
+        if row.state not in DELIVERY_STATES:
+            raise ValueError(f"{row.state!r} is not a state")
+        parse_json(row.body, MAX_WRAPPED)
+    except ValueError as error:
+        facts = {name: show_value(value) for name, value in facts.items()}
+        facts |= {"state": "failed", "body": "null", "error": f"{_UNREADABLE} ({error})"}
+    return Delivery(**facts)
+
+
+def _give_up_damaged(connection: Connection, mark: str, good: Collection[str]) -> None:
+    """Note that what was claimed and can't be read is not sent."""
+    ended = {
+        "state": "failed",
+        "claim": None,
+        "ended_at": shared_clock(connection),
+        "error": _UNREADABLE,
+    }
+    damaged = update(webhook_deliveries).where(_OF.claim == mark, _OF.id.not_in(good))
+    connection.execute(damaged.values(ended))

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json, parse_json
+from wieldy.store.databases.damaged_values import show_value
 from wieldy.store.databases.prepared_statements import insert_or_update
 from wieldy.store.databases.tables import (
     IS_UNSENT,
@@ -22,6 +23,7 @@ from wieldy.store.databases.tables import (
     webhooks,
 )
 from wieldy.store.process_owner import shared_clock
+from wieldy.store.row_values import refuse_damaged
 
 from .event_capture import capture_events, end_capture
 
@@ -40,6 +42,7 @@ class Subscription:
         tools: A pattern that the tool's name has to fit, or None for all tools.
         mark: A digest of the receiver's address.
         stopped_at: When the receiver said that it wants no more, or None.
+        error: Why its row can't be read, so that it hears of nothing, or None.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Subscription:
     tools: str | None
     mark: str
     stopped_at: float | None = None
+    error: str | None = None
 
     @cached_property
     def _fits(self) -> re.Pattern[str]:
@@ -60,13 +64,21 @@ class Subscription:
 
 def read_subscriptions(connection: Connection) -> list[Subscription]:
     """The webhooks of all gateways, by name."""
-    rows = connection.execute(select(webhooks).order_by(webhooks.c.name))
-    return [
-        Subscription(
-            row.name, frozenset(parse_json(row.events)), row.tools, row.mark, row.stopped_at
-        )
-        for row in rows
-    ]
+    rows = connection.execute(select(webhooks).order_by(webhooks.c.name)).all()
+    return [_read_subscription(row) for row in rows]
+
+
+def _read_subscription(row: Any) -> Subscription:
+    """The webhook of a row. One that can't be read hears nothing until a gateway writes it anew."""
+    try:
+        refuse_damaged(row._mapping)
+        events = parse_json(row.events)
+        if not (isinstance(events, list) and all(isinstance(each, str) for each in events)):
+            raise ValueError("events is no list of texts")
+    except ValueError as error:
+        why = f"its row can't be read ({error})"
+        return Subscription(show_value(row.name), frozenset(), None, "", error=why)
+    return Subscription(row.name, frozenset(events), row.tools, row.mark, row.stopped_at)
 
 
 def subscribe(connection: Connection, wanted: Iterable[Subscription]) -> None:
@@ -147,7 +159,7 @@ def note_tool(connection: Connection, tool: str, fingerprint: str, facts: dict[s
 
 def read_changed_tools(connection: Connection) -> dict[str, str]:
     """The tools that were made events of, and their fingerprints then."""
-    return {row.tool: row.fingerprint for row in connection.execute(select(changed_tools))}
+    return {row.tool: row.fingerprint for row in connection.execute(select(changed_tools)).all()}
 
 
 def forget_tool(connection: Connection, tool: str) -> None:
