@@ -4,6 +4,7 @@ import asyncio
 import gc
 import re
 import weakref
+from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +17,7 @@ from wieldy.agent import Agent, NoAnswer, RunInterrupted
 from wieldy.core.call import Outcome
 from wieldy.core.run_errors import RunCancelled
 from wieldy.core.tool import Tool
+from wieldy.models import Answers, ModelEvent, ModelRequest, Turn
 from wieldy.testing import ScriptedModel
 from wieldy.wire.prompt import render_call
 
@@ -27,6 +29,16 @@ def calling(strategy: str, *calls: tuple[str, dict[str, Any]], text: str = "") -
     if strategy == "native":
         return [text, *(Call(name, arguments) for name, arguments in calls)]
     return text + "\n".join(render_call(name, arguments, "xml") for name, arguments in calls)
+
+
+class TurnsKept(ScriptedModel):
+    """It keeps the turns of the last request, as a model client of one's own gets them."""
+
+    turns: Sequence[Turn] = ()
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.turns = tuple(request.turns)
+        return super().stream(request)
 
 
 def add(a: int, b: int = 2) -> int:
@@ -69,6 +81,40 @@ async def test_003_8_calls_of_one_round_run_at_the_same_time(
 
     async with asyncio.timeout(120):
         assert await agent.input("Meet.").async_start() == "Met."
+
+
+@BOTH
+async def test_003_8_the_model_is_told_outcomes_in_the_order_of_the_calls_however_they_end(
+    strategy: str,
+) -> None:
+    calls = calling(strategy, *(("wait", {"n": n}) for n in (1, 2, 3)))
+    model = TurnsKept([calls, "Done."])
+    agent = Agent(model, tool_strategy=strategy)
+    turns = {n: asyncio.Event() for n in (1, 2, 3)}
+    turns[3].set()
+    ended: list[int] = []
+
+    @agent.tool_func
+    async def wait(n: int) -> str:
+        async with asyncio.timeout(120):
+            await turns[n].wait()
+        ended.append(n)
+        if n > 1:
+            turns[n - 1].set()
+        return f"result {n}"
+
+    async with agent:
+        assert await agent.input("Wait.").async_start() == "Done."
+
+    told = model.requests[1].messages[2:]
+    wanted = [f"result {n}" for n in (1, 2, 3)]
+    assert re.findall(r"result \d", "".join(str(each["content"]) for each in told)) == wanted
+    assert ended == [3, 2, 1]
+    # A model client of one's own reads the turns themselves.
+    outcomes = [
+        each.text for turn in model.turns if isinstance(turn, Answers) for each in turn.outcomes
+    ]
+    assert outcomes == (wanted if strategy == "native" else [])
 
 
 @BOTH

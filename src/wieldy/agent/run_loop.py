@@ -111,6 +111,10 @@ class RunLoop:
         if found.meta is not None:
             self.given = True
             self.read_answer(found.meta)
+            # Handlers heard of these events when the run ended.
+            events = {"delta": self.state.text, "done": self.state.text, "meta": found.meta}
+            for event, data in events.items():
+                self.log.add(event, data)
 
     def settle(self) -> Settling:
         """Write the state of the run durably, if there is a store."""

@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from wieldy.core.call import Call, Outcome
 from wieldy.core.choices import ProviderFormat
-from wieldy.core.limits.bounded_result import MAX_RESULT, bound_outcome
+from wieldy.core.limits.bounded_result import MAX_RESULT
 from wieldy.core.tool import Tool
+from wieldy.wire.answer_content import in_order
 from wieldy.wire.stream_events import Event, Usage
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
@@ -68,7 +69,7 @@ class Reply:
 
 
 class Answers:
-    """The outcomes of a reply's calls in order; a call without an outcome was interrupted.
+    """The outcomes of a reply's calls in their order; a call without an outcome was interrupted.
 
     Each outcome is cut to `max_result` characters; 0 leaves them as they are.
     """
@@ -82,8 +83,8 @@ class Answers:
         *,
         max_result: int = MAX_RESULT,
     ) -> None:
-        self.outcomes = tuple(bound_outcome(each, max_result) for each in outcomes)
         self.calls = tuple(calls)
+        self.outcomes = tuple(in_order(outcomes, self.calls, max_result))
 
     def __repr__(self) -> str:
         return f"Answers({list(self.outcomes)!r})"

@@ -137,6 +137,25 @@ async def test_a_finished_run_gives_its_recorded_answer(make_shop: MakeShop, url
     assert second.model.requests == []
 
 
+async def test_a_finished_run_streams_its_recorded_answer(make_shop: MakeShop, url: str) -> None:
+    first = make_shop(NOTE, '{"paid": 10}', store=url)
+    response = first.agent.input("Pay.").output({"paid": (int,)}).get_response()
+    await response.async_get_data()
+    second = make_shop(store=url)
+
+    async def read(view: Any) -> list[Any]:
+        again = second.agent.resume_response(response.run_id)
+        return [item async for item in again.get_async_generator(view)]
+
+    assert "".join(await read("delta")) == '{"paid": 10}'
+    complete = [(item.path, item.value) for item in await read("instant") if item.is_complete]
+    assert ("paid", 10) in complete
+    events = dict(await read("all"))
+    assert events["done"] == '{"paid": 10}'
+    assert events["meta"] == await response.async_get_meta()
+    assert (first.ran, second.ran, second.model.requests) == ({"note hi": 1}, {}, [])
+
+
 @pytest.mark.parametrize("stored", [True, False])
 async def test_a_decision_on_a_call_that_does_not_wait_raises_and_changes_nothing(
     make_shop: MakeShop, url: str, stored: bool

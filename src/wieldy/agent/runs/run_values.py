@@ -18,7 +18,7 @@ from wieldy.store.row_values import (
     to_column,
 )
 from wieldy.view import View
-from wieldy.wire.answer_content import answer_blocks, in_order
+from wieldy.wire.answer_content import answer_blocks
 from wieldy.wire.stream_events import Usage
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
@@ -39,8 +39,7 @@ def write_turn(turn: Turn, form: Form = to_json_data) -> dict[str, Any]:
     if isinstance(turn, Said):
         return {"said": turn.role, "content": form(turn.content)}
     if isinstance(turn, Answers):
-        told = in_order(turn.outcomes, turn.calls, 0)
-        return {"answers": [_write_answer(each) for each in told]}
+        return {"answers": [_write_answer(each) for each in turn.outcomes]}
     usage = turn.usage
     return {
         "reply": turn.provider,
