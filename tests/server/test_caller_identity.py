@@ -336,6 +336,30 @@ async def test_a_call_that_waited_is_refused_if_a_claim_it_depends_on_is_another
     assert {each.get("x-team") for each in upstream.seen.requests} == {None, "the-red-team"}
 
 
+async def test_a_call_that_waited_is_sent_with_the_newest_values_of_its_caller(
+    upstream: Upstream, path: Path, tokens: Tokens
+) -> None:
+    change(path, "caller.claims.search_token", "caller.values.key")
+    change(path, "headers.X-User", 'headers.X-Team = "${caller.values.team}"\nheaders.X-User')
+    values = '[callers.ann]\nvalues = { key = "token-of-first", team = "the-red-team" }\n'
+    change(path, "[access]", f"{values}[access]")
+    async with gateway_of(path, tokens) as (gateway, url):
+        made = [await call_api(url, "ann", "/api/calls", {"tool": "s_wipe"}) for _ in range(2)]
+        shown = await call_api(url, "bob", f"/api/pending/{made[0]['call_id']}")
+        assert (made[0]["state"], shown["claims"]) == ("pending", {})
+        change(path, "token-of-first", "token-of-second")
+        change(path, "the-red-team", "the-blue-team")
+        assert await gateway.reload()
+        done = await call_api(url, "bob", f"/api/pending/{made[0]['call_id']}/approve", {})
+        assert done["value"] == {"result": token_of("second")}
+        async with Toolbox(store=f"sqlite:///{path.parent}/calls.db") as elsewhere:
+            await elsewhere.approve(made[1]["call_id"], by="bob")
+        outcome = await gateway.found.toolbox.wait(made[1]["call_id"])
+        assert outcome.value == {"result": token_of("second")}
+    sent = {(each.get("authorization"), each.get("x-team")) for each in upstream.seen.requests}
+    assert sent == {("Bearer listing-token", None), ("Bearer token-of-second", "the-blue-team")}
+
+
 async def test_claims_that_chose_a_view_hold_for_tools_of_the_gateway_itself(
     upstream: Upstream, path: Path, tokens: Tokens
 ) -> None:

@@ -86,10 +86,13 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
             yield client
 
 
-async def post(client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Response:
+async def post(
+    client: httpx2.AsyncClient, path: str, body: Any, method: str = "POST"
+) -> httpx2.Response:
     """Send JSON as it takes the fewest bytes."""
     content = json.dumps(body, separators=(",", ":")).encode()
-    return await client.post(path, content=content, headers={"content-type": "application/json"})
+    headers = {"content-type": "application/json"}
+    return await client.request(method, path, content=content, headers=headers)
 
 
 async def post_mcp(client: httpx2.AsyncClient, value: Any) -> httpx2.Response:
@@ -122,10 +125,13 @@ async def test_too_many_values_are_refused_at_every_door_and_nothing_is_kept(
         "/api/check-arguments": {"tool": "wipe", "arguments": {"a": value}},
         f"{place}/approve": {"arguments": {"a": value}},
         f"{place}/answer": {"answers": {"a": value}},
-        "/api/rules": {"verdict": "deny", "tools": "x", "where": {"a": value}},
+        "/api/explain": {"tool": "wipe", "arguments": {"a": value}},
+        "/api/rules": {"verdict": "deny", "pattern": "x", "where": {"a": value}},
     }
     answers = [await post(client, path, body) for path, body in bodies.items()]
     answers.append(await post_mcp(client, value))
+    # A stream would answer for ever, also where nobody reads the body.
+    answers.append(await post(client, "/api/events", {"a": value}, "GET"))
 
     assert [each.status_code for each in answers] == [413] * len(answers)
     assert all("50,000 values" in each.text and "`max_values`" in each.text for each in answers)
