@@ -11,19 +11,20 @@ from wieldy.core.permission.rules import Rule
 from wieldy.lock.lockfile import LOCK_FILE
 from wieldy.server.config.caller_misfits import filled_values
 from wieldy.server.config.gateway_file import GatewayFile, ServerTable, read_seconds
-from wieldy.server.config.mistakes import read_gateway, read_rule
+from wieldy.server.config.mistakes import FileMistakes, place_mistakes, read_gateway, read_rule
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 
 from . import screen
 from .gateway_offer import add_own_tools
 from .module import SourceError
-from .sources import Failure, LoadedSources, Own, load_sources
+from .sources import Failure, LoadedSources, Own, is_servers_file, load_sources
 
 if TYPE_CHECKING:
     from wieldy.server.caller_sources import CallerSources
 
 _SQLITE = "sqlite:///"
+_NOT_ISOLATED = "is for Python and OpenAPI sources"
 # The keys of an `mcpServers` entry; the other keys of a server are ours.
 _ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers", "disabled")
 
@@ -56,6 +57,18 @@ async def load_gateway(
     return found
 
 
+def find_source_mistakes(path: Path, file: GatewayFile) -> FileMistakes | None:
+    """The sources with a place for functions that run in processes of their servers already."""
+    places = {
+        ("sources", number, "isolation"): _place_source(each.path, path.parent)
+        for number, each in enumerate(file.sources)
+        if each.isolation is not None
+    }
+    return place_mistakes(
+        path, [(key, f"{_NOT_ISOLATED}.") for key, at in places.items() if is_servers_file(at)]
+    )
+
+
 def _isolate_sources(file: GatewayFile, paths: list[str], found: LoadedSources) -> None:
     """Have the functions of sources run where the file says."""
     places = {path: each.isolation for path, each in zip(paths, file.sources, strict=True)}
@@ -64,7 +77,7 @@ def _isolate_sources(file: GatewayFile, paths: list[str], found: LoadedSources) 
         if place is None or tool is None:
             continue
         if tool.source.startswith("mcp:"):
-            raise SourceError(f"{source}: isolation is for Python and OpenAPI sources.")
+            raise SourceError(f"{source}: isolation {_NOT_ISOLATED}.")
         try:
             found.toolbox.add(tool, isolation=place, on_conflict="override")
         except WieldyError as error:

@@ -147,6 +147,16 @@ def is_python(source: str) -> bool:
     return not source.startswith(_ADDRESSES) and not source.lower().endswith(others)
 
 
+def is_servers_file(source: str) -> bool:
+    """Whether a source is an `mcpServers` file that can be read here."""
+    if is_python(source) or source.startswith(_ADDRESSES):
+        return False
+    try:
+        return kind_of_file(Path(source)) == "mcp"
+    except SourceError:
+        return False
+
+
 def is_gateway(sources: Sequence[str] | None) -> TypeGuard[Sequence[str]]:
     """Whether the sources are one gateway's file."""
     return sources is not None and len(sources) == 1 and sources[0].lower().endswith(_GATEWAY)

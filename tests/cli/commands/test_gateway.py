@@ -75,6 +75,35 @@ def test_check_tells_each_mistake_with_its_line_and_starts_nothing(
     assert command("check", str(file)).exit_code == 4
 
 
+@pytest.mark.parametrize("options", [[], ["--offline"]])
+def test_check_tells_the_line_of_an_isolation_that_a_source_can_not_have(
+    command: Command, tmp_path: Path, options: list[str]
+) -> None:
+    file, servers = tmp_path / "gateway.toml", tmp_path / "SERVERS.JSON"
+    says = "open('started', 'w').close()"
+    entry = {"command": sys.executable, "args": ["-c", says], "cwd": str(tmp_path)}
+    servers.write_text(json.dumps({"mcpServers": {"one": entry}}))
+    file.write_text('[[sources]]\npath = "SERVERS.JSON"\nisolation = "process"\n')
+
+    done = command("check", str(file), *options)
+    said = f"{file}:3: sources[0].isolation: is for Python and OpenAPI sources."
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "started").exists()
+
+
+def test_an_isolation_is_no_mistake_where_functions_run_here_or_nobody_can_know(
+    command: Command, tmp_path: Path
+) -> None:
+    document = {"openapi": "3.1.0", "info": {"title": "x", "version": "1"}, "paths": {}}
+    (tmp_path / "api.json").write_text(json.dumps(document))
+    paths = ["api.json", "missing.json", "tools.py", "https://tools.example/mcp"]
+    text = "".join(f'[[sources]]\npath = "{each}"\nisolation = "thread"\n' for each in paths)
+    file = tmp_path / "gateway.toml"
+    file.write_text(text)
+
+    assert command("check", str(file), "--offline").exit_code == 0
+
+
 def test_check_tells_the_lines_that_differ_from_the_lock(command: Command, tmp_path: Path) -> None:
     file, tools = tmp_path / "gateway.toml", tmp_path / "tools.py"
     file.write_text('lock = "tools.lock"\n[[sources]]\npath = "tools.py"\n')

@@ -9,7 +9,7 @@ from typing import Any
 
 from wieldy.cli import exits, screen
 from wieldy.cli.extra_imports import import_extra
-from wieldy.cli.gateway import load_gateway
+from wieldy.cli.gateway import find_source_mistakes, load_gateway
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.cli.sources import Failure, LoadedSources
 from wieldy.lock.lock_review import LockState, find_lock_state
@@ -52,6 +52,9 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
             file = read_gateway(path)
         except FileMistakes as error:
             return _tell_mistakes(error, as_json)
+        misplaced = find_source_mistakes(path, file)
+        if misplaced is not None:
+            return _tell_mistakes(misplaced, as_json)
         if offline:
             return _report_check(path, None, as_json)
         found = runner.run(load_gateway(file, path.parent.absolute()))

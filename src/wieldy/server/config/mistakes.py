@@ -133,8 +133,15 @@ def find_rule_mistakes(path: Path, file: GatewayFile, tools: Iterable[Tool]) -> 
             check_conditions(read_rule(table), listed)
         except ValueError as error:
             found.append((("rules", number, "where"), f"{error}."))
-    lines = find_lines(path.read_text(encoding="utf-8-sig")) if found else {}
-    return FileMistakes(path, _sort_mistakes(_place_misfits(found, lines))) if found else None
+    return place_mistakes(path, found)
+
+
+def place_mistakes(path: Path, found: Sequence[tuple[KeyPath, str]]) -> FileMistakes | None:
+    """What was found wrong with keys of a file that was read, with its lines; None if nothing."""
+    if not found:
+        return None
+    lines = find_lines(path.read_text(encoding="utf-8-sig"))
+    return FileMistakes(path, _sort_mistakes(_place_misfits(found, lines)))
 
 
 def read_rule(table: RuleTable) -> Rule:
