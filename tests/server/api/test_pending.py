@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.api.api_client import ApiClient, api_of, make_box
 from tests.server.test_app import http
-from wieldy import CallsNeeded, Context, InputNeeded, Secret, Toolbox
+from wieldy import CallsNeeded, Context, InputNeeded, Secret, Status, Toolbox
 from wieldy.core.choices import Role
 from wieldy.lock.lockfile import Lock
 from wieldy.server import app
@@ -130,7 +130,7 @@ async def test_what_changed_since_the_tool_was_locked_and_asked_for_is_told(
         box.remove("greet")
         gone = await client.get(f"/api/pending/{waits}")
     assert found["lock"]["state"] == "changed" and '+    "Greet all."' in found["lock"]["diff"]
-    assert [each["tool_changed"] for each in (found, changed, gone)] == [False, True, True]
+    assert [each["tool_changed"] for each in (found, changed, gone)] == [False, True, False]
     assert (gone["description"], gone["lock"], gone["rule"]["decision"]) == (None, None, None)
 
 
@@ -252,3 +252,20 @@ async def test_a_call_whose_tool_has_changed_is_not_approved_and_can_be_denied(
         again = await client.post(f"/api/pending/{decided}/approve", {}, "ann")
         denied = await client.post(f"/api/pending/{waits}/deny", {}, "ann")
     assert (again["state"], denied["state"]) == ("ok", "denied")
+
+
+async def test_a_call_whose_tool_is_missing_for_a_while_is_approved_and_runs_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+    wipe = box.get("wipe")
+    assert wipe is not None
+    async with api_of(box) as client:
+        waits = await park(client, "wipe", "cal", path="x")
+        box.remove("wipe")
+        assert (await client.get(f"/api/pending/{waits}", "ann"))["tool_changed"] is False
+        said = await client.send("POST", f"/api/pending/{waits}/approve", "ann", json={})
+        assert (said.status_code, said.json()["state"]) == (202, "approved")
+        box.add(wipe)
+        outcome = await box.wait(waits)
+    assert (outcome.status, outcome.value) == (Status.OK, "wiped x")

@@ -290,13 +290,36 @@ async def test_a_call_whose_tool_has_changed_is_not_offered_for_approval(
     box = Toolbox(store=f"sqlite:///{tmp_path}/calls.db")
     box.add(lambda: "a", name="greet", permission="confirm")
     with serve_console(box) as gateway:
-        gateway.call("greet")
+        call_id = gateway.call("greet")
         box.add(lambda: "b", name="greet", description="Other.", on_conflict="override")
         page = await open_page(gateway, "/inbox")
 
         await expect(detail(page)).to_contain_text("not the same any more")
         await expect(detail(page).get_by_role("button", name="Deny")).to_be_visible()
         await expect(detail(page).get_by_role("button", name="Approve")).to_have_count(0)
+        await page.keyboard.type("aer")
+        await page.keyboard.press("d")
+        await expect(page.get_by_role("dialog")).to_contain_text("Deny this call")
+        assert gateway.state_of(call_id) == "pending"
+
+
+async def test_a_call_whose_tool_is_missing_is_approved_as_it_is(
+    tmp_path: Path, open_page: OpenPage
+) -> None:
+    box = Toolbox(store=f"sqlite:///{tmp_path}/calls.db")
+    box.add(lambda: "a", name="greet", permission="confirm")
+    with serve_console(box) as gateway:
+        call_id = gateway.call("greet")
+        box.remove("greet")
+        page = await open_page(gateway, "/inbox")
+
+        await expect(detail(page)).to_contain_text("The tool is not there now")
+        for name in ("Edit", "Always allow"):
+            button = detail(page).get_by_role("button", name=name)
+            await expect(button).to_have_count(0)
+        await detail(page).get_by_role("button", name="Approve").click()
+        await expect(detail(page)).to_contain_text("Approved by you")
+        assert gateway.state_of(call_id) == "approved"
 
 
 async def test_a_flood_of_calls_is_listed(fresh: Gateway, open_page: OpenPage) -> None:

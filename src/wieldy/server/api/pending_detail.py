@@ -80,7 +80,8 @@ class PendingDetail(PendingCall):
     input_schema: JsonValue
     traits: dict[str, bool | None]
     tool_changed: bool = Field(
-        description="Whether the tool is gone or not the same any more; it can't run then."
+        description="Whether the tool here is another one by now, so that the call can't run. A "
+        "tool that is gone may come back as it was."
     )
     rule: AskingRule
     lock: LockFacts | None
@@ -109,7 +110,7 @@ async def describe_pending(
             description=None if tool is None else tool.description,
             input_schema=None if tool is None else tool.input_schema,
             traits={} if tool is None else dict(tool.traits),
-            tool_changed=tool is None or tool.fingerprint != parked.fingerprint,
+            tool_changed=has_changed(asked, parked),
             rule=now,
             lock=lock,
             questions=_read_questions(parked),
@@ -125,6 +126,13 @@ def _brief_facts(parked: Parked, whole: bool) -> dict[str, Any]:
     facts |= {name: cut_long(name, facts[name], whole, cuts) for name in parts}
     facts.pop("waits_for", None)
     return {**facts, "claims": parked.claims, "cut": cuts}
+
+
+def has_changed(asked: Asked, parked: Parked) -> bool:
+    """Whether the tool of a waiting call is here, and is another one than when it was made."""
+    tool = asked.box.find_tool(parked.tool)
+    # A tool that is missing here may be in another process, or come back with its server.
+    return tool is not None and tool.fingerprint != parked.fingerprint
 
 
 async def _find_rule(asked: Asked, parked: Parked) -> AskingRule:

@@ -16,7 +16,13 @@ from .api_problems import Problem, forbidden, not_found, unknown_person, wrong_v
 from .argument_resource import find_covered, find_waiting
 from .call_resource import WholeQuery, check_open, describe_outcome
 from .call_shapes import CallDetail
-from .pending_detail import PendingCall, PendingDetail, describe_parked, describe_pending
+from .pending_detail import (
+    PendingCall,
+    PendingDetail,
+    describe_parked,
+    describe_pending,
+    has_changed,
+)
 
 _WAIT = Field(30, ge=1, le=300, description="Seconds to wait for the end of the call.")
 _LISTING = "GET /api/pending"
@@ -150,8 +156,7 @@ def _check_approver(asked: Asked, parked: Parked) -> None:
 
 async def _check_tool(asked: Asked, parked: Parked) -> None:
     """Refuse to let a waiting call run whose tool here is another one by now."""
-    tool = asked.box.find_tool(parked.tool)
-    if tool is None or tool.fingerprint == parked.fingerprint:
+    if not has_changed(asked, parked):
         return
     entry = await asked.store.ledger.get(parked.id) if asked.box.recorded else None
     if entry is None or entry.state == "pending":

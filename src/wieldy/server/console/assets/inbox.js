@@ -4,7 +4,7 @@ import { hasRole, pathWith } from "./api.js";
 import { escapeText, h, outside, show, shortText } from "./dom.js";
 import { argumentLine, InboxCalls, sayCaller, sayDecision } from "./inbox_calls.js";
 import { allowAlways, decideSeveral, denyOne, inTurn } from "./inbox_decisions.js";
-import { InboxDetail, isAsking, isCut } from "./inbox_detail.js";
+import { InboxDetail, isCut, isMissing, isOffered } from "./inbox_detail.js";
 import { setKeys } from "./keyboard.js";
 import { onReturn } from "./page_parts.js";
 import { announce, badge, button, emptyState, moment, pager } from "./parts.js";
@@ -261,7 +261,7 @@ class Inbox {
     if (!this.decides || this.reading) return;
     const item = this.currentItem();
     if (this.selected.size) decideSeveral(this, this.chosen(), "approve");
-    else if (!item || isAsking(item) || item.call.tool_changed || !item.detailed || isCut(item.call)) return;
+    else if (!item || !isOffered(item) || !item.detailed || isCut(item.call)) return;
     else if (this.detail.editing) this.detail.submitEdit();
     else this.calls.decide(item, "approve", {});
   }
@@ -275,11 +275,11 @@ class Inbox {
 
   edit() {
     const item = this.currentItem();
-    if (item && this.decides && !isAsking(item)) this.detail.edit(item);
+    if (item && this.decides && isOffered(item)) this.detail.edit(item);
   }
 
   always() {
     const item = this.currentItem();
-    if (item && this.administers && !isAsking(item)) allowAlways(this, item);
+    if (item && this.administers && isOffered(item) && !isMissing(item.call)) allowAlways(this, item);
   }
 }

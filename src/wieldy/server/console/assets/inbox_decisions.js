@@ -3,7 +3,7 @@
 import { isDigits, post, writeJson } from "./api.js";
 import { h, outside, show } from "./dom.js";
 import { argumentLine, sayCaller, sayDecision } from "./inbox_calls.js";
-import { argumentTable } from "./inbox_detail.js";
+import { argumentTable, isOffered } from "./inbox_detail.js";
 import { folded } from "./page_parts.js";
 import { announce, choice, dialog, field, note } from "./parts.js";
 import { HOLDERS, lifeChoices, reasonField } from "./rule_parts.js";
@@ -35,7 +35,7 @@ export function denyOne(inbox, item) {
 /** Approve or deny several calls, after a look at all of them. */
 export async function decideSeveral(inbox, items, verb) {
   const denies = verb === "deny";
-  const able = denies ? items : (await inbox.readWhole(items)).filter(({ call }) => !call.requests && !call.tool_changed && call.decidable);
+  const able = denies ? items : (await inbox.readWhole(items)).filter(isOffered);
   if (!items.length || inbox.closed) return;
   const reason = reasonField();
   const whole = ({ call }) => [" ", sayCaller(call), inbox.detail.drawLock(call), argumentTable(call.arguments), folded(t("inbox.why"), () => inbox.detail.drawReason(call))];

@@ -18,6 +18,12 @@ const CALL_METHOD = "wieldy/call";
 /** Whether a call asks for answers or waits for other calls, and so can't be approved. */
 export const isAsking = (item) => Boolean(item.call.requests);
 
+/** Whether the call can be approved as far as is known: not if its tool is another one by now, or if it is one's own. */
+export const isOffered = (item) => !isAsking(item) && !item.call.tool_changed && item.call.decidable !== false;
+
+/** Whether the tool is not there now, so that nothing can be checked against its schema. */
+export const isMissing = (call) => call.origin?.source === null;
+
 /** Whether only the beginning of the arguments is here. */
 export const isCut = (call) => call.cut?.some((each) => each.part === "arguments");
 
@@ -94,6 +100,7 @@ export class InboxDetail {
     if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p.faint", t("inbox.rule_now"), " ", verdictLine({ ...rule, because: rule.because_now })));
     if (rule.matched?.length) parts.push(matchedRules(rule.matched));
     if (call.tool_changed) parts.push(note(t("inbox.tool_changed")));
+    if (isMissing(call)) parts.push(note(t("inbox.tool_missing")));
     if (call.origin?.untrusted_session) parts.push(note(t("inbox.untrusted")));
     if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", linkTo("calls", id)))));
     if (!parts.length) parts.push(h("p", t("inbox.no_reason")));
@@ -150,19 +157,19 @@ export class InboxDetail {
     if (item.state !== "pending") return h("a.button", { href: `/calls/${part(item.id)}` }, t("inbox.story"));
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
-    const own = item.call.decidable === false;
-    const offered = !own && !isAsking(item) && !item.call.tool_changed;
+    const offered = isOffered(item);
     const able = offered && item.detailed;
+    const known = offered && !isMissing(item.call);
     if (this.inbox.reading) return h("p.faint", { role: "status" }, t("inbox.reading"));
     // Every button has its place before it can be pressed: nobody who means another one lets the call run.
     return h(
       "div.actions",
-      own && h("p.faint", t("problem.own_call")),
+      item.call.decidable === false && h("p.faint", t("problem.own_call")),
       offered && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a", disabled: !able || isCut(item.call) }),
-      offered && button(t("inbox.edit"), () => this.edit(item), { keys: "e", disabled: !able }),
+      known && button(t("inbox.edit"), () => this.edit(item), { keys: "e", disabled: !able }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
       !item.detailed && !item.problem && h("p.faint", { role: "status" }, t("inbox.reading")),
-      able && this.inbox.administers && button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
+      able && known && this.inbox.administers && button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
     );
   }
 
@@ -184,7 +191,7 @@ export class InboxDetail {
   }
 
   asksPerson(item) {
-    return isAsking(item) && typeof item.call.requests === "object" && this.waitedCalls(item.call).length === 0;
+    return isAsking(item) && !item.call.tool_changed && typeof item.call.requests === "object" && this.waitedCalls(item.call).length === 0;
   }
 
   showQuestions(item) {
@@ -220,7 +227,9 @@ export class InboxDetail {
   async edit(item) {
     if (this.editing) return this.form.focus();
     const [found] = await this.inbox.readWhole([item]);
-    if (found && this.shown?.id === item.id) this.startForm(item, item.call.input_schema);
+    // What is read may say that the tool is another one by now.
+    const able = found && isOffered(item) && !isMissing(item.call);
+    if (able && this.shown?.id === item.id) this.startForm(item, item.call.input_schema);
   }
 
   startForm(item, schema) {
