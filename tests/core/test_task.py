@@ -6,10 +6,12 @@ import random
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import wieldy
 from wieldy import (
     ActiveCall,
     CallInterrupted,
@@ -20,9 +22,10 @@ from wieldy import (
     Toolbox,
     ToolFailed,
 )
-from wieldy.core.task import run_in_copy
+from wieldy.core.task import run_in_copy, time_limit
 
 SOON = 120.0
+SOURCE = Path(wieldy.__file__).parent
 
 
 def own_task() -> "asyncio.Task[Any]":
@@ -686,3 +689,42 @@ def test_a_coroutine_in_a_copied_context_is_closed_with_the_one_that_awaits_it()
     waiting.send(None)
     waiting.close()
     assert ended == ["inner"]
+
+
+async def test_a_time_limit_ends_in_a_task_that_was_asked_to_stop_before() -> None:
+    ended: list[str] = []
+
+    async def clean_up() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            try:
+                async with time_limit(0.01):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                ended.append("in time")
+            raise
+
+    task = asyncio.create_task(clean_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["in time"]
+
+
+async def test_a_time_limit_lets_another_cancellation_through() -> None:
+    async def work() -> None:
+        async with time_limit(120):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_every_time_limit_holds_in_such_a_task() -> None:
+    found = [path for path in SOURCE.rglob("*.py") if "asyncio.timeout(" in path.read_text()]
+    assert [path.name for path in found] == ["task.py"]

@@ -16,8 +16,11 @@ CONTAINER = ROOT / "deploy" / "Containerfile"
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    # A unit can't name a path that has a space.
+    command = tmp_path / "wieldy"
+    command.symlink_to(INSTALLED)
     unit = tmp_path / "wieldy.service"
-    unit.write_text(UNIT.read_text().replace("/opt/wieldy/bin/wieldy", INSTALLED))
+    unit.write_text(UNIT.read_text().replace("/opt/wieldy/bin/wieldy", str(command)))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--recursive-errors=no", str(unit)],
         capture_output=True,

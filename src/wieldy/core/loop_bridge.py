@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from .sync import LoopThread
+from .task import time_limit
 
 T = TypeVar("T")
 _log = logging.getLogger("wieldy")
@@ -80,7 +81,7 @@ async def wind_down(thread: LoopThread, seconds: float) -> None:
     if not thread.running:
         return
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             await run_on_loop(thread, _end_all)
     except TimeoutError:
         _log.warning("The thread %s is blocked, and is left behind", thread.name)

@@ -3,7 +3,8 @@
 import asyncio
 import sys
 import types
-from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -107,3 +108,21 @@ class _Current:
 running_tasks: Any = _Current()
 if sys.version_info < (3, 12):
     running_tasks = vars(asyncio.tasks)["_current_tasks"].values()
+
+
+@asynccontextmanager
+async def time_limit(seconds: float | None) -> AsyncIterator[asyncio.Timeout]:
+    """`asyncio.timeout`, also in a task that was asked to stop before.
+
+    There the first releases of Python 3.11 raise `CancelledError` when the time is up, so that
+    what cleans up after a cancellation would stop half-way.
+    """
+    task = current_task()
+    before = task.cancelling()
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield limit
+    except asyncio.CancelledError:
+        if limit.expired() and task.cancelling() <= before:
+            raise TimeoutError from None
+        raise

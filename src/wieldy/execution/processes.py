@@ -16,6 +16,7 @@ from wieldy.core.call import Outcome
 from wieldy.core.forking import renewed_in_child
 from wieldy.core.invoke import outcome_of_exception
 from wieldy.core.limits.limits import parse_size
+from wieldy.core.task import time_limit
 from wieldy.core.work import Forbidden, Stopped, Work
 
 from .frames import Frame
@@ -344,7 +345,7 @@ class Lease:
 
 
 async def _wait_gone(link: WorkerLink) -> WorkerEnd:
-    async with asyncio.timeout(_KILL_SECONDS):
+    async with time_limit(_KILL_SECONDS):
         return await asyncio.shield(asyncio.wrap_future(link.gone))
 
 

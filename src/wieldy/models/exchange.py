@@ -10,6 +10,7 @@ from random import uniform
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.secrets.secret import redact_text
+from wieldy.core.task import time_limit
 from wieldy.wire.cost import stable_json
 from wieldy.wire.incoming_calls import Tools
 from wieldy.wire.stream_events import (
@@ -67,7 +68,7 @@ class Exchange:
         async with pools as pool, pool.places:
             seconds = self.settings.timeout
             try:
-                async with asyncio.timeout(seconds) as overall:
+                async with time_limit(seconds) as overall:
                     return await self._try_again(pool)
             except TimeoutError:
                 if not overall.expired():
@@ -115,7 +116,7 @@ class _Trial:
         current_guard.set(guard)
         failure: ModelError | None = None
         try:
-            async with asyncio.timeout(settings.silence) as quiet:
+            async with time_limit(settings.silence) as quiet:
                 await self._read_answer(pool, quiet)
         except Exception as error:
             self.silent = isinstance(error, TimeoutError) and quiet.expired()

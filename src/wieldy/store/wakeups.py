@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
+from wieldy.core.task import time_limit
+
 _FIRST_PAUSE = 0.02
 _MAX_PAUSE = 1.0
 
@@ -41,7 +43,7 @@ class Listener:
     async def wait(self) -> None:
         """Wait for news from this process, or until it is time to look at the store again."""
         try:
-            async with asyncio.timeout(self.pause):
+            async with time_limit(self.pause):
                 await self._news.wait()
         except TimeoutError:
             self.pause = min(self.pause * 1.6, _MAX_PAUSE)

@@ -21,6 +21,7 @@ from wieldy.core.block import Block, Progress, join_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked, make_receipt
+from wieldy.core.task import time_limit
 from wieldy.toolbox import Toolbox
 
 from .listing import the_tool
@@ -96,7 +97,7 @@ def _run_call(
     """Run a call to its outcome, or stop it after the timeout."""
 
     async def run() -> Outcome:
-        async with asyncio.timeout(wish.timeout):
+        async with time_limit(wish.timeout):
             return await outlet.follow(items)
 
     try:

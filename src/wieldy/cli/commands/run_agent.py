@@ -22,6 +22,7 @@ from wieldy.core.block import Progress
 from wieldy.core.call import Outcome
 from wieldy.core.errors import InvalidArguments, StoreError
 from wieldy.core.run_errors import RunInterrupted, RunNotFound
+from wieldy.core.task import time_limit
 from wieldy.models.model_errors import ModelError
 from wieldy.wire.structured.structured_stream import StructuredError
 
@@ -255,7 +256,7 @@ async def _tell_stopped(run_id: str, agent: BaseAgent, source: str, as_json: boo
     """Say how a run is resumed that was stopped, unless nothing of it had begun."""
     runs = agent.toolbox.store.runs
     try:
-        async with asyncio.timeout(_STOP_SECONDS):
+        async with time_limit(_STOP_SECONDS):
             await runs.until(run_id, lambda run: run.state != "running")
     except RunNotFound:
         return

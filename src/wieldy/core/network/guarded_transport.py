@@ -4,13 +4,14 @@ If a name were resolved twice, once to check it and once to connect, the two ans
 differ.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
+
+from wieldy.core.task import time_limit
 
 from .addresses import Reach, is_near_host, near_error
 from .server_trust import trusted_context
@@ -93,7 +94,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Connect to a host by one of its checked addresses."""
         try:
-            async with asyncio.timeout(timeout):
+            async with time_limit(timeout):
                 addresses = await self._reach.find(host, port)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"{host} was not found in time") from error

@@ -17,6 +17,7 @@ from httpcore2 import AsyncNetworkBackend
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.sync import LoopThread
+from wieldy.core.task import time_limit
 from wieldy.core.timestamps import read_retry_after
 
 from .addresses import Reach, is_near_url
@@ -141,7 +142,7 @@ class Client:
         """The content of a URL; `ServiceError` if it can't be read."""
         request = HttpRequest("GET", url, {"Accept": "*/*"})
         try:
-            async with asyncio.timeout(_FETCH_SECONDS):
+            async with time_limit(_FETCH_SECONDS):
                 response = await self.send(request, largest)
         except TimeoutError:
             raise ServiceError(f"it did not come within {_FETCH_SECONDS:g} s") from None

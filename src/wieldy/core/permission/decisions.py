@@ -27,6 +27,7 @@ from wieldy.core.errors import (
 from wieldy.core.invoke import carried_run
 from wieldy.core.limits.off_loop import is_large, run_off_loop
 from wieldy.core.registry import Registry
+from wieldy.core.task import time_limit
 from wieldy.core.tool import Tool
 
 from .caller_claims import CallerClaims
@@ -190,7 +191,7 @@ class Desk:
         receipt = receipt_of(parked)
         while end is None or time.monotonic() < end:
             try:
-                async with asyncio.timeout(_seconds_to_wait(parked, end)):
+                async with time_limit(_seconds_to_wait(parked, end)):
                     ended = await self._approvals.watch(parked.id)
             except TimeoutError:
                 if parked.expired():

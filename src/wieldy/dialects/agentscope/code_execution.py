@@ -12,6 +12,8 @@ import tempfile
 from contextlib import suppress
 from typing import Any
 
+from wieldy.core.task import time_limit
+
 from .tool_response import ToolResponse, text_response
 
 # The most output that is kept: a model reads no more, and memory has an end.
@@ -68,7 +70,7 @@ async def _run_program(words: list[str], seconds: float, late: str) -> ToolRespo
     timed_out = False
     try:
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 await process.wait()
         except TimeoutError:
             timed_out = True

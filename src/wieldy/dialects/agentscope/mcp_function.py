@@ -1,6 +1,5 @@
 """A tool of an MCP server as a function."""
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wieldy.core.context import Context
 from wieldy.core.errors import RemoteFailure, ToolFailed
 from wieldy.core.limits.limits import Limits
+from wieldy.core.task import time_limit
 from wieldy.core.tool import Tool
 
 from .function_schema import function_schema
@@ -43,7 +43,7 @@ class MCPToolFunction:
 
     async def __call__(self, **kwargs: Any) -> Any:
         """Call the tool; an error of the server is a response too."""
-        async with asyncio.timeout(self._timeout), self._client.session() as box:
+        async with time_limit(self._timeout), self._client.session() as box:
             if not self.wrap_tool_result:
                 return await box.mcp[self.mcp_name].call_tool(self.name, kwargs)
             outcome = await box.call(self.name, kwargs)

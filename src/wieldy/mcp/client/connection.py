@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
+from wieldy.core.task import time_limit
 
 from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession, current_server, log_in_one_line
@@ -264,18 +265,20 @@ class Connection:
         current_server.set(self._server.name)
         link = LiveSession(self._patience.sign_of_life)
         try:
-            async with asyncio.timeout(self._opening.seconds) as patience:
-                async with self._opening.session(way, link):
-                    if self._lists_tools:
-                        self._server.listed(link.client, await read_listing(link.client))
-                    self._server.renewed()
-                    patience.reschedule(None)
-                    current_errand.set(None)
-                    listening = _start_task(self.changes.listen(link))
-                    ready.set_result(link)
-                    await link.over()
-                    listening.cancel()
-                    patience.reschedule(asyncio.get_running_loop().time() + _LEAVE_SECONDS)
+            async with (
+                time_limit(self._opening.seconds) as patience,
+                self._opening.session(way, link),
+            ):
+                if self._lists_tools:
+                    self._server.listed(link.client, await read_listing(link.client))
+                self._server.renewed()
+                patience.reschedule(None)
+                current_errand.set(None)
+                listening = _start_task(self.changes.listen(link))
+                ready.set_result(link)
+                await link.over()
+                listening.cancel()
+                patience.reschedule(asyncio.get_running_loop().time() + _LEAVE_SECONDS)
         except BaseException as error:
             self._note_left(ready, link, error)
             if isinstance(error, asyncio.CancelledError):
@@ -305,7 +308,7 @@ class Connection:
         while self._stale and self._link is not None and self._link.lost is None:
             self._stale = False
             try:
-                async with asyncio.timeout(self._patience.connect):
+                async with time_limit(self._patience.connect):
                     client = self._link.client
                     self._server.listed(client, await read_listing(client))
             except Exception as error:

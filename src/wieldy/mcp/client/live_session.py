@@ -14,6 +14,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from wieldy.core.task import time_limit
+
 T = TypeVar("T")
 # The server with which the present code exchanges messages.
 current_server: ContextVar[str | None] = ContextVar("wieldy_current_server", default=None)
@@ -94,7 +96,7 @@ class LiveSession:
     async def why(self) -> str:
         """The reason for the loss, once the session has ended and the details are known."""
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with time_limit(_LAST_WORDS):
                 await self.gone.wait()
         except TimeoutError:
             pass
@@ -120,7 +122,7 @@ class LiveSession:
     async def _ask_for_life(self) -> None:
         session = self.client.session
         try:
-            async with asyncio.timeout(self._seconds):
+            async with time_limit(self._seconds):
                 if self.modern:
                     await session.send_discover(LATEST_MODERN_VERSION)
                 else:

@@ -16,6 +16,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 from wieldy.core.secrets.secret import reveal_secret
+from wieldy.core.task import time_limit
 
 SIGN_IN_SECONDS = 300.0
 _PAGE = b"You can close this window and go back to your program."
@@ -176,7 +177,7 @@ class _Landing:
     async def arrival(self) -> AuthorizationCodeResult:
         """The code and the state from the redirect."""
         assert self._server is not None
-        async with self._server, asyncio.timeout(SIGN_IN_SECONDS):
+        async with self._server, time_limit(SIGN_IN_SECONDS):
             return await self._arrived
 
     async def _serve_landing(

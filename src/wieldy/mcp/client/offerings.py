@@ -15,6 +15,7 @@ from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 from wieldy.core.bounded_json import MAX_WRAPPED, dump_json
 from wieldy.core.errors import WieldyError, describe_exception
 from wieldy.core.secrets.secret import redact_data, redact_text
+from wieldy.core.task import time_limit
 from wieldy.core.visible_text import visible_line
 
 from .raw_requests import ask_raw, first_error
@@ -95,7 +96,7 @@ class Offerings:
         version = self.version
         self.errors = {k: why for k, why in self.errors.items() if not k.startswith(kind)}
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with time_limit(_SECONDS):
                 found: Offered = await self._ask(lambda client: self._read_all(client, kind))
         except Exception as error:
             why = (

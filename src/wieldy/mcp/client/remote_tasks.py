@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 
 from wieldy.core.errors import InputNeeded, RemoteFailure, ServerUnavailable
+from wieldy.core.task import time_limit
 from wieldy.mcp.tasks_extension import (
     TASKS,
     CancelTaskRequest,
@@ -148,7 +149,7 @@ class RemoteTask:
         request = CancelTaskRequest(params=self._params)
         # The caller has left, and does not wait for a server that does not answer.
         with suppress(Exception):
-            async with asyncio.timeout(_CANCEL_SECONDS):
+            async with time_limit(_CANCEL_SECONDS):
                 await self._ask(lambda session: session.send_request(request, types.EmptyResult))
 
 

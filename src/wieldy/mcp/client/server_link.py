@@ -15,6 +15,7 @@ from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
 from wieldy.core.loop_bridge import run_on_loop, wind_down
 from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
+from wieldy.core.task import time_limit
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 
@@ -387,7 +388,7 @@ class Server:
         self._closed = True
         if self._connection is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
+                async with time_limit(_CLOSE_SECONDS):
                     await run_on_loop(self._thread, self._close_connections)
         if self._own_thread:
             await wind_down(self._thread, _BLOCKED_SECONDS)

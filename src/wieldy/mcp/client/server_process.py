@@ -13,6 +13,7 @@ from pathlib import Path
 
 from wieldy.core.errors import InvalidSource
 from wieldy.core.forking import renewed_in_child
+from wieldy.core.task import time_limit
 
 _GUARD = str(Path(__file__).with_name("process_guard.py"))
 # The guard waits two seconds after SIGTERM and two seconds after SIGKILL.
@@ -69,12 +70,12 @@ class Process:
         """End the server. After `grace` seconds the guard ends its whole process group."""
         self.close_stdin()
         with suppress(TimeoutError):
-            async with asyncio.timeout(grace):
+            async with time_limit(grace):
                 await self.ended.wait()
         with suppress(OSError):
             self._lifeline.shutdown(socket.SHUT_WR)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_GUARD_SECONDS):
+            async with time_limit(_GUARD_SECONDS):
                 await self.ended.wait()
         if not self.ended.is_set():
             self._guard.kill()

@@ -1,6 +1,5 @@
 """Answer questions that a server asks during a call."""
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 
 from wieldy.core.loop_bridge import run_on_loop
 from wieldy.core.sync import LoopThread
+from wieldy.core.task import time_limit
 
 from .request_extras import RequestExtras
 
@@ -110,7 +110,7 @@ class RequestAnswers:
             given = callback({"method": method, "params": shown})
             return await given if inspect.isawaitable(given) else given
 
-        async with asyncio.timeout(self._seconds):
+        async with time_limit(self._seconds):
             return await run_on_loop(self._thread, answer)
 
 

@@ -1,6 +1,5 @@
 """Report whether the server is alive, and whether it is ready for calls."""
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from starlette.routing import Route
 
 from wieldy.core.choices import Role
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 
 from .access import Access
 from .callers import current_identity, may_do
@@ -100,7 +100,7 @@ async def _is_store_reachable(box: object) -> bool:
     if ledger is None:
         return True
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with time_limit(_SECONDS):
             await ledger.list(limit=1)
     except (WieldyError, TimeoutError, OSError):
         return False

@@ -1,6 +1,5 @@
 """Check every request to the web application: its sender, and the size of its body."""
 
-import asyncio
 from math import ceil
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -9,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wieldy.core.bounded_json import dump_json
+from wieldy.core.task import time_limit
 
 from .access import Access
 from .body_values import MAX_VALUES, has_more_values, too_many_values
@@ -119,7 +119,7 @@ class Guard:
                 return too_large, receive
         body = bytearray()
         try:
-            async with asyncio.timeout(_UPLOAD_SECONDS):
+            async with time_limit(_UPLOAD_SECONDS):
                 while True:
                     message = await receive()
                     body += message.get("body", b"")

@@ -16,6 +16,7 @@ from mcp_types import (
 )
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 
 from .client_lists import ClientLists, ListBus, stream_key
 from .offer import WatchedTools
@@ -145,5 +146,5 @@ class ListChanges:
 async def _notify_session(session: ServerSession) -> None:
     # A client that does not read must not delay the others.
     with suppress(TimeoutError):
-        async with asyncio.timeout(_SLOWEST):
+        async with time_limit(_SLOWEST):
             await session.send_tool_list_changed()

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
+from wieldy.core.task import time_limit
+
 
 class Traffic:
     """Counts running calls, so that a server can end between them."""
@@ -35,7 +37,7 @@ class Traffic:
         self._idle = asyncio.Event()
         if self.running:
             try:
-                async with asyncio.timeout(seconds):
+                async with time_limit(seconds):
                     await self._idle.wait()
             except TimeoutError:
                 return False

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 from wieldy.store.ledger_entry import Entry, read_brief_entry
 from wieldy.store.ledger_follow import Following, read_changed_since
 from wieldy.store.ledger_pages import CallFilter
@@ -105,7 +106,7 @@ class EventReader:
     async def take(self, seconds: float) -> list[StreamEvent]:
         """The events that have come, none if none came in this time."""
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 await self._bell.wait()
         except TimeoutError:
             return []

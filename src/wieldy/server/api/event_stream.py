@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from wieldy.core.bounded_json import dump_json
+from wieldy.core.task import time_limit
 
 from .answer_shapes import Input
 from .api_operations import ApiBox, Asked, operation
@@ -162,7 +163,7 @@ class EventStream:
 
 
 async def _put(send: Send, text: str) -> None:
-    async with asyncio.timeout(_PATIENCE):
+    async with time_limit(_PATIENCE):
         await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 

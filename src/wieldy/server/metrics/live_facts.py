@@ -1,6 +1,5 @@
 """The facts that are read when somebody asks for the figures."""
 
-import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 from wieldy.mcp.serving.health import upstream_health
 from wieldy.mcp.serving.http_endpoint import HttpEndpoint
 
@@ -137,7 +137,7 @@ def _stored_gauges(stored: StoredFacts) -> Iterable[tuple[str, str, float | None
 async def _read_pending(box: Any) -> tuple[int | None, float | None, bool]:
     """How many calls wait, how long the oldest has waited, and whether the store answered."""
     try:
-        async with asyncio.timeout(STORE_SECONDS):
+        async with time_limit(STORE_SECONDS):
             count, since = await _count_pending(box)
     except (WieldyError, TimeoutError, OSError):
         return None, None, False

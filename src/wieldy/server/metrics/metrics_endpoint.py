@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wieldy.core.call import Outcome
+from wieldy.core.task import time_limit
 from wieldy.mcp.serving.access import is_local_peer
 from wieldy.mcp.serving.callers import current_identity, digest_token, read_bearer
 from wieldy.mcp.serving.http_endpoint import HttpEndpoint
@@ -113,7 +114,7 @@ class Metrics:
                     await writing
                 # A store that does not answer must not hold up the end.
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_STOP_SECONDS):
+                    async with time_limit(_STOP_SECONDS):
                         await self._writer.flush()
 
     async def _answer(self, request: Request) -> Response:

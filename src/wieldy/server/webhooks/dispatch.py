@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from wieldy.core.errors import NotKept, WieldyError
+from wieldy.core.task import time_limit
 from wieldy.store.outbox.outbox import Delivery, SendResult
 from wieldy.toolbox import Toolbox
 
@@ -124,7 +125,7 @@ class Webhooks:
         while True:
             pause = await self._take_turn()
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with time_limit(pause):
                     await self._bell.wait()
             self._bell.clear()
 
@@ -153,7 +154,7 @@ class Webhooks:
         if not self._hooks and not self._removed:
             return
         try:
-            async with asyncio.timeout(_STORE_SECONDS):
+            async with time_limit(_STORE_SECONDS):
                 await self._sign_up()
         except (WieldyError, OSError) as error:
             _log.warning("The webhooks are told to the store later: %s", error)

@@ -1,12 +1,12 @@
 """Send one message, and say what follows from the answer."""
 
-import asyncio
 import random
 import time
 from collections.abc import Sequence
 
 from wieldy.core.network.addresses import Reach, Resolve
 from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse
+from wieldy.core.task import time_limit
 from wieldy.core.visible_text import visible_line
 from wieldy.store.outbox.outbox import Delivery, SendResult
 
@@ -45,7 +45,7 @@ class Postman:
         """Send a message once. It never raises."""
         client = self._near if webhook.allow_private else self._far
         try:
-            async with asyncio.timeout(self._seconds):
+            async with time_limit(self._seconds):
                 answer = await client.notify(_make_request(webhook, delivery))
         except TimeoutError:
             return self._fail(delivery, None, f"it did not answer within {self._seconds:g} s")

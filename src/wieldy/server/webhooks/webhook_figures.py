@@ -1,11 +1,11 @@
 """The figures of webhooks for `/metrics`."""
 
-import asyncio
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 from wieldy.server.metrics.live_facts import STORE_SECONDS, StoredCollector
 
 from .dispatch import Webhooks
@@ -24,7 +24,7 @@ class WebhookCollector(StoredCollector):
         if not self._webhooks.hooks:
             return
         try:
-            async with asyncio.timeout(STORE_SECONDS):
+            async with time_limit(STORE_SECONDS):
                 found = await self._webhooks.outbox.count()
         except (WieldyError, TimeoutError, OSError):
             return

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wieldy.core.bounded_json import parse_json
+from wieldy.core.task import time_limit
 from wieldy.execution.process_tree import kill_marked
 
 from .sandbox_errors import SandboxUnavailable
@@ -190,7 +191,7 @@ async def _read_some(stream: asyncio.StreamReader) -> bytes:
     """Read the next output with all that follows at once: programs print lines in pieces."""
     chunk = await stream.read(_CHUNK)
     with suppress(TimeoutError):
-        async with asyncio.timeout(_PAUSE_SECONDS):
+        async with time_limit(_PAUSE_SECONDS):
             while chunk and len(chunk) < _CHUNK and (more := await stream.read(_CHUNK)):
                 chunk += more
     return chunk

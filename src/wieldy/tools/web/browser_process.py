@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.short_text import first_line
+from wieldy.core.task import time_limit
 from wieldy.execution.process_tree import find_descendants, read_process, send_signal
 
 from .filtering_proxy import FilteringProxy
@@ -148,7 +149,7 @@ class BrowserProcess:
         from playwright.async_api import Error, async_playwright  # noqa: PLC0415
 
         try:
-            async with asyncio.timeout(_START_SECONDS):
+            async with time_limit(_START_SECONDS):
                 self.port = await self.proxy.listen()
                 self._driver = await async_playwright().start()
                 await self._launch(path)
@@ -201,12 +202,12 @@ class BrowserProcess:
     async def close(self) -> None:
         """End the browser, the driver and the proxy."""
         with suppress(Exception):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with time_limit(_CLOSE_SECONDS):
                 if self._browser is not None:
                     await self._browser.close()
         self.kill()
         with suppress(Exception):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with time_limit(_CLOSE_SECONDS):
                 if self._driver is not None:
                     await self._driver.stop()
         if self._driver_pid in find_descendants([os.getpid()]):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.sync import LoopThread
+from wieldy.core.task import time_limit
 
 from .page_text import PageText, is_pdf
 
@@ -216,7 +217,7 @@ class _Reader:
 
     async def _hear(self, end: float) -> dict[str, Any]:
         assert self.process.stdout is not None
-        async with asyncio.timeout(max(0.0, end - monotonic())):
+        async with time_limit(max(0.0, end - monotonic())):
             line = await self.process.stdout.readline()
         if not line.endswith(b"\n"):
             raise ServiceError("the process that read it has ended")

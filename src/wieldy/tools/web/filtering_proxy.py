@@ -20,6 +20,7 @@ import httpcore2
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
 from wieldy.core.network.guarded_transport import GuardedBackend
+from wieldy.core.task import time_limit
 
 _MAX_CONNECTIONS = 256
 _MAX_HEAD = 256 * 1024
@@ -124,7 +125,7 @@ class FilteringProxy:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(_HEAD_SECONDS):
+        async with time_limit(_HEAD_SECONDS):
             head = _RequestHead(await reader.readuntil(b"\r\n\r\n"))
         given = self._check_pass(head)
         task = asyncio.current_task()

@@ -12,6 +12,7 @@ from urllib.robotparser import RobotFileParser
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
 from wieldy.core.network.http_client import Client, HttpRequest, url_origin
+from wieldy.core.task import time_limit
 
 from .browser_process import Browser, find_browser
 from .document_processes import DocumentProcesses, ForeignDocument
@@ -104,7 +105,7 @@ class PageReader:
     async def fetch(self, url: str, most: int) -> FetchedPage:
         """The page at an address, with up to `most` characters of its text; never raises."""
         try:
-            async with asyncio.timeout(self._seconds) as limit:
+            async with time_limit(self._seconds) as limit:
                 return await self._read(url, most, limit.when() or 0)
         except TimeoutError:
             return FetchedPage(url, error=f"it did not come within {self._seconds:g} seconds")

@@ -13,6 +13,7 @@ from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
 from wieldy.core.short_text import cut_text, first_line
 from wieldy.core.sync import LoopThread
+from wieldy.core.task import time_limit
 
 from .browser_process import Browser, BrowserProcess
 from .filtering_proxy import FilteringProxy, ProxyPass
@@ -169,7 +170,7 @@ async def _show_page(
 
     given = process.proxy.issue(most_bytes)
     try:
-        async with asyncio.timeout(seconds), _open_page(process, given) as page:
+        async with time_limit(seconds), _open_page(process, given) as page:
             return await _visit(page, url, given, min(seconds / 2, _MAX_PATIENCE))
     except TimeoutError:
         raise _find_reason(given, "its scripts did not come to an end") from None
@@ -228,7 +229,7 @@ async def _read_page(page: "Page", url: str, given: ProxyPass, patience: float) 
     await page.goto(url, wait_until="commit", timeout=patience * 1000)
     world = _World(await page.context.new_cdp_session(page))
     try:
-        async with asyncio.timeout(patience):
+        async with time_limit(patience):
             await _wait_until_still(world, given)
     except TimeoutError:
         # A page that never finishes is read as it is by now.

@@ -14,6 +14,7 @@ from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, R
 from mcp.shared.exceptions import MCPError
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 from wieldy.mcp.client.change_streams import Change
 from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.callers import caller_name
@@ -155,7 +156,7 @@ class PassedChanges:
     ) -> None:
         # A client that does not read must not hold up the others; a view may be gone.
         with suppress(TimeoutError, MCPError, WieldyError):
-            async with asyncio.timeout(_SLOWEST):
+            async with time_limit(_SLOWEST):
                 if not await self._concerns_caller(server):
                     return
                 if listener.session is not None:

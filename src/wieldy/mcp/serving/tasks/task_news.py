@@ -19,6 +19,7 @@ from mcp_types import (
 )
 
 from wieldy.core.errors import WieldyError
+from wieldy.core.task import time_limit
 from wieldy.mcp.tasks_extension import ENDED_TASK
 
 from .served_tasks import ServedTasks
@@ -91,7 +92,7 @@ class TaskNews:
         if entry.ended:
             return
         with suppress(TimeoutError, WieldyError):
-            async with asyncio.timeout(_PAUSE):
+            async with time_limit(_PAUSE):
                 await self._tasks.calls.wait_for_change(entry)
 
 
