@@ -38,7 +38,7 @@ from .invoke import (
     settle_value,
 )
 from .limits.model_results import ModelResults
-from .limits.off_loop import is_large, run_off_loop
+from .limits.off_loop import is_large, run_off_loop, start_off_loop
 from .limits.spending import current_spending
 from .names import find_near_names
 from .outside.admission import admit_outcome
@@ -290,7 +290,7 @@ class Engine:
 
     async def _wind_up_off_loop(self, active: ActiveCall, outcome: Outcome) -> Outcome:
         try:
-            await asyncio.to_thread(render_content, outcome)
+            await start_off_loop(lambda: render_content(outcome))
         except asyncio.CancelledError as error:
             # The function has ended, and that is recorded.
             active.unwinding = active.unwinding or error
@@ -351,7 +351,7 @@ class Engine:
 
     async def _enter_off_loop(self, active: ActiveCall, plan: Plan) -> Outcome:
         active.is_large = True
-        active.values = await asyncio.to_thread(plan.accept, active)
+        active.values = await start_off_loop(lambda: plan.accept(active))
         return await self._handle(active, plan)
 
     def _handle(self, active: ActiveCall, plan: Plan) -> Awaitable[Outcome]:

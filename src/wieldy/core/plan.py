@@ -1,10 +1,11 @@
 """Compute once per tool how its calls run: the middleware that it needs, folded."""
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from wieldy.core.limits.off_loop import start_off_loop
 
 from .active_call import ActiveCall, Executor, Handler, Layer, Middleware, RemoteExecutor
 from .arguments.intake import Accept, Intake
@@ -258,7 +259,7 @@ def _hold_fast(proceed: Handler) -> Handler:
         return proceed(active)
 
     async def hold_off_loop(active: ActiveCall) -> Outcome:
-        await asyncio.to_thread(_hold_arguments, active)
+        await start_off_loop(lambda: _hold_arguments(active))
         return await proceed(active)
 
     return hold_fast

@@ -21,7 +21,7 @@ from wieldy.core.errors import (
     ToolFailed,
 )
 from wieldy.core.limits.call_limits import TooManyCalls
-from wieldy.core.limits.off_loop import is_large, run_off_loop
+from wieldy.core.limits.off_loop import is_large, run_off_loop, start_off_loop
 from wieldy.core.permission.modes import ModeChange
 
 from . import transitions
@@ -130,8 +130,8 @@ class LedgerRecorder:
                 if start is None or record.owner is not opened.owner:
                     # The store was reopened meanwhile, and the former owner has left.
                     if active.is_large:
-                        record.written = await asyncio.to_thread(
-                            written_arguments, active.arguments, active.secrets
+                        record.written = await start_off_loop(
+                            lambda: written_arguments(active.arguments, active.secrets)
                         )
                     start = self._begin(active, record, opened.owner)
                 first = await opened.write(start)
@@ -162,7 +162,7 @@ class LedgerRecorder:
 
     async def _end_off_loop(self, active: ActiveCall, outcome: Outcome, record: Record) -> Outcome:
         """The same for a large value, which is written in a thread."""
-        writing = asyncio.ensure_future(asyncio.to_thread(written_outcome, outcome, active.secrets))
+        writing = start_off_loop(lambda: written_outcome(outcome, active.secrets))
         left = written = None
         try:
             try:

@@ -1,6 +1,5 @@
 """What models and clients read of outcomes: at most so much, and the rest by its handle."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -11,7 +10,7 @@ from wieldy.core.registry import Registry
 from .bounded_result import LargeResult, find_bound, find_large
 from .handles import is_handle
 from .kept_results import MAX_SESSION, UNTIL, KeptResults
-from .off_loop import is_large, run_off_loop
+from .off_loop import is_large, run_off_loop, start_off_loop
 
 READING_TOOL = "artifact_read"
 # Keeps the whole text of a result, and returns its handle.
@@ -111,9 +110,7 @@ class ModelResults:
         if not large.is_cut:
             return large.cut("")
         try:
-            handle, place = await self._keep_whole(
-                outcome, await asyncio.to_thread(large.whole_text)
-            )
+            handle, place = await self._keep_whole(outcome, await start_off_loop(large.whole_text))
         except Exception as error:
             # The whole would be too much, also where nobody can keep the rest.
             cut = large.cut("the rest could not be kept")

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from wieldy.core.block import Block
@@ -19,7 +21,21 @@ _LONG_JSON = 10_000
 
 async def run_off_loop(is_much: bool, work: Callable[[], T]) -> T:
     """The result of the work, which is done in a thread if it is much."""
-    return await asyncio.to_thread(work) if is_much else work()
+    return await start_off_loop(work) if is_much else work()
+
+
+def start_off_loop(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Begin the work in a thread, or do it here if there is no memory for another thread."""
+    loop = asyncio.get_running_loop()
+    try:
+        return loop.run_in_executor(None, partial(copy_context().run, work))
+    except RuntimeError:
+        done: asyncio.Future[T] = loop.create_future()
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
 
 def is_large(value: Any) -> bool:

@@ -1,6 +1,5 @@
 """Hold a call until it is allowed to run."""
 
-import asyncio
 import inspect
 import logging
 import time
@@ -26,7 +25,7 @@ from wieldy.core.errors import (
 )
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
-from wieldy.core.limits.off_loop import is_large, run_off_loop
+from wieldy.core.limits.off_loop import is_large, run_off_loop, start_off_loop
 from wieldy.core.outside.untrusted_sessions import MemorySessions, UntrustedSessions
 from wieldy.core.secrets.credential import argument_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
@@ -396,7 +395,7 @@ class _Guard:
     async def _judge_off_loop(
         self, active: ActiveCall, proceed: Handler, judge: Judge, edition: int
     ) -> Outcome:
-        ruling = await asyncio.to_thread(_judge_values, active, judge)
+        ruling = await start_off_loop(lambda: _judge_values(active, judge))
         return await self._follow_ruling(active, proceed, ruling, edition)
 
     def _follow_ruling(
