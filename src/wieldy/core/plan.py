@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.limits.off_loop import start_off_loop
-
 from .active_call import ActiveCall, Executor, Handler, Layer, Middleware, RemoteExecutor
 from .arguments.intake import Accept, Intake
 from .arguments.private_copy import private_arguments
@@ -25,6 +23,7 @@ from .limits.concurrency import limit_concurrency
 from .limits.deadline import limit_time
 from .limits.exclusive import Gate
 from .limits.limits import parse_rate
+from .limits.off_loop import start_off_loop
 from .limits.result_cache import keep_results
 from .limits.result_size import Spill, limit_size
 from .limits.retry import retry_failures
